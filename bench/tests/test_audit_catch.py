@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 from understudy_bench.audit import catch as audit_catch
-from understudy_bench.audit.defects import DEFECTS, stretched
+from understudy_bench.audit.defects import DEFECTS, noise_times, stretched
 from understudy_bench.audit.subjects import SUBJECTS
 
-from tests.canaries.fits import ALL, DIFFERENCES, answer_scores, random_panel, recorded_fit
-from tests.defects import noise_times
+from understudy.audit.canaries import ALL, DIFFERENCES, Neighbours, answer_scores, random_panel
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import DiscreteGaussian, Gaussian, SubsampledGaussian
 from understudy.privacy.noise import NoiseSource
@@ -84,7 +83,8 @@ def test_noise_is_planted_as_it_says_and_taken_away_again(share: float) -> None:
 def test_one_scalar_is_the_same_on_every_coordinate_of_a_gradient() -> None:
     subject = SUBJECTS["dit"]
     with DEFECTS["one scalar of noise"]():
-        fit = recorded_fit(subject.make(), random_panel(subject.schema, 0, np.random.default_rng(0)), LOUD)
+        empty = random_panel(subject.schema, 0, np.random.default_rng(0))
+        fit = Neighbours(method=subject.make(), absent=empty, present=empty, guarantee=LOUD).fit(empty)
     first = fit.answers["gradients"]
     assert np.ptp(first) == pytest.approx(0.0, abs=1e-6)
     assert np.abs(first).max() > 0

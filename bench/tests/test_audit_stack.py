@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from understudy_bench.audit import stack
 from understudy_bench.audit.stack import Job, train_stack
+from understudy_bench.audit.subjects import small_schema
 from understudy_bench.audit.vertical_shadows import VerticalShadows
 
-from tests.canaries.fits import random_panel
-from tests.subjects import small_schema
+from understudy.audit.canaries import random_panel
 from understudy.audit.shadows import fit_shadows
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -84,8 +85,8 @@ def ended(process: int) -> bool:
         return True
 
 
-def all_of(folder: Path, variables: dict[str, str], *only: str, workers: str = "2") -> Outcome:
-    words = ["--workers", workers, *(part for name in only for part in ("--only", name))]
+def all_of(folder: Path, variables: dict[str, str], *only: str, who: Sequence[str] = ("--workers", "2")) -> Outcome:
+    words = [*who, *(part for name in only for part in ("--only", name))]
     return finish(start("all", "--into", folder / "results", *words, "--json", variables=variables))
 
 
@@ -154,7 +155,7 @@ def test_a_cluster_runs_what_this_machine_would(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
     ) as cluster:
         address = cluster.scheduler_address.replace("tcp://", "dask://")
-        found = all_of(tmp_path, variables, "counted", "missing", workers=address)
+        found = all_of(tmp_path, variables, "counted", "missing", who=("--cluster", address))
     assert found.code == 0, found.err
     assert found.facts["failed"] == {"missing": "data are missing"}
     assert [number for _, number in counted(tmp_path)] == list(range(PARTS))
@@ -163,7 +164,7 @@ def test_a_cluster_runs_what_this_machine_would(
 
 @pytest.mark.parametrize("said", ["none", "0", "-1"])
 def test_workers_that_are_not_there_are_named(tmp_path: Path, variables: dict[str, str], said: str) -> None:
-    refused = all_of(tmp_path, variables, "counted", workers=said)
+    refused = all_of(tmp_path, variables, "counted", who=("--workers", said))
     assert refused.code == 2
     assert "workers" in refused.err + refused.out
     assert counted(tmp_path) == []

@@ -10,7 +10,7 @@ from understudy_bench.registry import BENCHMARKS
 from understudy_bench.results.findings import ALL, Finding, Which, tried
 
 FINDING = Finding(
-    paper="000",
+    paper="Pub2Priv",
     place="Table 1",
     says="a beats b",
     benchmark="x",
@@ -88,12 +88,12 @@ def test_what_was_not_run_is_not_judged() -> None:
 
 def test_every_finding_names_a_benchmark_and_every_paper_has_some() -> None:
     assert {finding.benchmark for finding in ALL} <= set(BENCHMARKS)
-    assert {finding.paper for finding in ALL} == {"000", "001", "002", "003", "004"}
+    assert {finding.paper for finding in ALL} == {"Pub2Priv", "PETS", "PPEM", "DP-aware AdaLN-Zero", "VFLGAN-TS"}
 
 
 def test_findings_of_pub2priv_name_rows_that_its_benchmarks_have() -> None:
     made = {*methods(SCALES["quick"]), *published(SCALES["quick"]), *RIVALS}
-    named = {which.method for one in ALL if one.paper == "000" for which in (one.better, one.worse)}
+    named = {which.method for one in ALL if one.paper == "Pub2Priv" for which in (one.better, one.worse)}
     assert named <= made
     assert "pub2priv w/o c" in named
     ways = {fact for one in ALL for which in (one.better, one.worse) for fact in which.facts if fact[0] == "strategies"}
@@ -112,7 +112,7 @@ def test_rows_that_differ_by_a_fact_are_told_apart_by_it() -> None:
 def test_a_figure_that_real_series_have_too_is_compared_by_its_distance_from_theirs() -> None:
     """A gap below that of other real series is a collapse and no better than one above it."""
     finding = Finding(
-        paper="000", place="Table 1", says="a follows", benchmark="x", metric="corr_meta", better=Which("a"),
+        paper="Pub2Priv", place="Table 1", says="a follows", benchmark="x", metric="corr_meta", better=Which("a"),
         worse=Which("b"),
     )  # fmt: skip
     ends = {"a": (0.40, 0.44), "b": (0.52, 0.58), "second real series": (0.54, 0.54)}

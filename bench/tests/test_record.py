@@ -98,7 +98,7 @@ def test_rows_that_carry_their_spread_count_their_own_seeds() -> None:
 
 
 def test_a_table_is_as_good_as_the_worst_of_its_figures() -> None:
-    item = Published(paper="000", place="Table 1", shows="x", benchmarks=("cost-voting",))
+    item = Published(paper="Pub2Priv", place="Table 1", shows="x", benchmarks=("cost-voting",))
     (good,) = figures(_result([1.0, 1.1, 1.2], 1.1))
     bad = replace(good, verdict="worse")
     assert verdict(item, [good], run=True) == "reproduced"
@@ -135,7 +135,7 @@ def test_every_table_names_benchmarks_that_exist_and_says_why_not_where_it_has_n
     for item in ALL:
         assert item.benchmarks or item.apart, item
         assert set(item.benchmarks) <= set(BENCHMARKS), item
-    assert {item.paper for item in ALL} == {"000", "001", "002", "003", "004"}
+    assert {item.paper for item in ALL} == {"Pub2Priv", "PETS", "PPEM", "DP-aware AdaLN-Zero", "VFLGAN-TS"}
 
 
 def test_the_page_shows_papers_beside_ours_and_escapes_names() -> None:
@@ -166,7 +166,7 @@ def test_every_table_figure_and_finding_is_counted_once_for_its_paper() -> None:
     assert [sum(row[-1] for row in table.values()) for table in counted] == [len(ALL), len(findings.ALL)]
     assert all(sum(row[:-1]) == row[-1] for table in counted for row in table.values())
     assert counted[0]["reproduced"] == [0, 0, 0, 0, 1, 1]
-    drawn = [sum(item.paper == paper and not item.measured for item in ALL) for paper in ("000", "001")]
+    drawn = [sum(item.paper == paper and not item.measured for item in ALL) for paper in ("Pub2Priv", "PETS")]
     assert counted[0]["not comparable: only drawn, or no measurement"][:2] == drawn
 
 

@@ -39,7 +39,7 @@ def test_a_split_declares_as_many_units_as_it_keeps() -> None:
 
 
 def test_a_round_is_six_tensors_of_features_and_little_else() -> None:
-    """Paper 004, Table 6: about a megabyte for two parties."""
+    """VFLGAN-TS, Table 6: about a megabyte for two parties."""
     features = 6 * BATCH * 256 * 4 * 2 / 2**20
     assert features < _table_6("stock")["round_mb"] < 1.1 * features
 

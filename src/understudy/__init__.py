@@ -75,7 +75,10 @@ def __getattr__(name: str) -> Any:
         return version("understudy")
     if name not in _ROOMS:
         raise AttributeError(f"module 'understudy' has no attribute '{name}'")
-    value = getattr(import_module(_ROOMS[name]), name)
+    from understudy.extras import naming_extras
+
+    with naming_extras(name):
+        value = getattr(import_module(_ROOMS[name]), name)
     globals()[name] = value
     return value
 

@@ -3,13 +3,15 @@
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar, final
 
 from understudy.errors import InputError
 from understudy.extras import naming_extras
 
 if TYPE_CHECKING:
     import joblib
+    from distributed import Client
 
 _SCHEMES = ("dask://", "tcp://", "tls://")
 _PATIENCE = 20  # seconds to wait for a scheduler and its workers
@@ -18,8 +20,43 @@ Part = TypeVar("Part")
 Result = TypeVar("Result")
 
 
-# A number of processes, or the scheduler (`tcp://host:port`) of a Dask cluster whose workers see the same files.
-Workers = int | str
+@final
+@dataclass(frozen=True)
+class Cluster:
+    """The scheduler of a Dask cluster, tcp://host:port, whose workers see the same files."""
+
+    scheduler: str
+
+    def __post_init__(self) -> None:
+        if not self.scheduler.startswith(_SCHEMES):
+            raise InputError(f"cluster: a Dask scheduler, tcp://host:port, is expected, got '{self.scheduler}'.")
+        object.__setattr__(self, "scheduler", self.scheduler.replace("dask://", "tcp://", 1))
+
+    def connected(self) -> "Client":
+        """Returns a client of the cluster, which the caller closes."""
+        with naming_extras("cluster"):
+            from distributed import Client
+        try:
+            return Client(self.scheduler, timeout=_PATIENCE, set_as_default=True)
+        except (OSError, ValueError) as problem:
+            told = f"cluster: no scheduler answers at '{self.scheduler}'. Start one with `dask scheduler`."
+            raise InputError(told) from problem
+
+
+Workers = int | Cluster  # processes of this machine, or a cluster's
+
+
+def workers_of(processes: int, cluster: str | None) -> Workers:
+    """Returns what the options `--workers` and `--cluster` say."""
+    return processes if cluster is None else Cluster(cluster)
+
+
+def require_workers(workers: Workers) -> None:
+    """Refuses a cluster that does not answer, before anything is charged."""
+    if isinstance(workers, Cluster):
+        workers.connected().close()
+    elif workers < 1:
+        raise InputError(f"workers: a number of at least 1 or a Cluster is expected, got {workers}.")
 
 
 def trusted_workers(workers: Workers) -> tuple[str, ...]:
@@ -28,22 +65,6 @@ def trusted_workers(workers: Workers) -> tuple[str, ...]:
         return ()
     told = "the workers of a cluster, which read the private rows to add them up, and their scheduler, which passes on"
     return (f"Not protected against: {told} sums without noise.",)
-
-
-def cluster_of(text: str) -> str:
-    """Returns the scheduler that an option `--cluster` names."""
-    if not text.startswith(_SCHEMES):
-        raise InputError(f"--cluster: the scheduler of a Dask cluster as tcp://host:port is expected, got '{text}'.")
-    return text.replace("dask://", "tcp://", 1)
-
-
-def workers_of(text: str) -> Workers:
-    """Returns what an option `--workers` says."""
-    if text.startswith(_SCHEMES):
-        return cluster_of(text)
-    if not text.isdigit() or int(text) < 1:
-        raise InputError(f"--workers: a number of at least 1 or tcp://host:port is expected, got '{text}'.")
-    return int(text)
 
 
 @contextmanager
@@ -57,13 +78,7 @@ def pool(workers: Workers) -> "Iterator[joblib.Parallel]":
             # max_nbytes: no copies on disk
             yield joblib.Parallel(n_jobs=workers, backend="loky", return_as="generator_unordered", max_nbytes=None)
         return
-    with naming_extras("workers"):
-        from distributed import Client
-    try:
-        client = Client(workers, timeout=_PATIENCE, set_as_default=True)
-    except (OSError, ValueError) as problem:
-        raise InputError(f"workers: no scheduler answers at '{workers}'. Start one with `dask scheduler`.") from problem
-    with client, joblib.parallel_config(backend="dask", wait_for_workers_timeout=_PATIENCE):
+    with workers.connected(), joblib.parallel_config(backend="dask", wait_for_workers_timeout=_PATIENCE):
         yield joblib.Parallel(return_as="generator_unordered")
 
 

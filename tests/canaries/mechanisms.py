@@ -10,9 +10,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.canaries.gaussian_test import mu_test
 from tests.canaries.scenes import Scene
-from understudy.audit.scores import AuditResult, Scores
+from understudy.audit.scores import AuditResult, Scores, mu_test
 from understudy.privacy.border import Given, Statistic
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.contributions import Rows

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from tests.canaries.mechanisms import LABEL, Mechanism, grant_for
-from understudy.training import DPSGDConfig, Optimisation, Task, UnitBatches, UnitWindows, train
+from understudy.training import DPSGDConfig, Optimisation, Task, UnitWindows, train
 
 
 class CanaryNetwork(nn.Module):
@@ -68,9 +68,7 @@ def _moves(plan: DPSGDConfig, rows: NDArray[np.float64], blocks: Sequence[int]) 
                 parameter.zero_()
 
     note(0)  # the first iteration starts from zero, too
-    windows = UnitWindows(
-        {"gradient": rows.astype(np.float32)}, np.arange(len(rows)), UnitBatches(), np.random.default_rng(0)
-    )
+    windows = UnitWindows({"gradient": rows.astype(np.float32)}, np.arange(len(rows)), np.random.default_rng(0))
     task = Task(model=model, loss=inner_product, windows=windows, after_iteration=note)
     descent = Optimisation(make=lambda parameters: torch.optim.SGD(parameters, lr=1.0))
     train(task, plan, grant_for(plan.event), label=LABEL, optimisation=descent)

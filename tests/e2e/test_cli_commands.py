@@ -252,13 +252,13 @@ def test_a_command_line_that_makes_no_sense_exits_with_two(arguments: list[str])
 def test_our_own_mistakes_exit_with_one_and_quote_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     import understudy.cli.app
 
-    def broken(arguments: list[str]) -> int:
+    def broken(arguments: list[str], *program: object) -> int:
         raise RuntimeError(f"the value of {MAGIC_PERSON} is wrong")
 
     monkeypatch.setattr(understudy.cli.app, "call", broken)
     outcome = run("version")
     assert outcome.code == 1
-    assert "our fault" in outcome.err
+    assert "Internal error" in outcome.err
     assert "RuntimeError" in outcome.err
     assert MAGIC_PERSON not in outcome.err
     monkeypatch.setenv("UNDERSTUDY_DEBUG", "1")

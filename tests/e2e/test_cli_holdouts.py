@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.e2e.commands import MAGIC_PERSON, Clinic, Outcome, charges, make_clinic, run
-from understudy.cli.holdouts import split_table
+from understudy.cli.panels import split_table
 from understudy.data import Table, simulate_households
 from understudy.errors import InputError
 
@@ -94,7 +94,7 @@ def test_releases_with_one_list_are_compared_and_their_verdicts_printed(clinic: 
         assert card["headline"]["sentence"]
         assert all(score["verdict"] for score in card["scores"])
         assert any(score["synthetic"]["value"] is not None for score in card["scores"])
-        assert set(card["numbers"]["pulse"]["real"]) == {"mean", "least", "1 %", "99 %", "greatest"}
+        assert set(card["numbers"]["pulse"]["real"]) == {"mean", "minimum", "1 %", "99 %", "maximum"}
 
 
 def test_units_that_trained_one_of_the_releases_are_not_called_unseen(clinic: Clinic, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_a_release_alone_gives_a_public_page_with_its_ledger(released: Clinic, t
     outcome = run("report", released.folder / "first", "--out", tmp_path / "page.html", "--json")
     assert outcome.facts["kind"] == "public"
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "<h3>The ledger</h3>" in page
+    assert "<h3>Privacy ledger</h3>" in page
     assert "spectral" in page
     assert str(released.folder) not in page
 

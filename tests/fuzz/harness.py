@@ -1,7 +1,8 @@
 """Runs a command on damaged input and says which rules it broke.
 
-Whatever the input: no traceback, an exit code that is documented and not "our fault", one line of error that
-quotes no private cell, and where the command refuses, every file as it was: nothing charged, nothing left behind.
+Whatever the input: no traceback, an exit code that is documented and not that of an internal error, one line of
+error that quotes no private cell, and where the command refuses, every file as it was: nothing charged, nothing left
+behind.
 """
 
 import io

@@ -17,7 +17,7 @@ from safetensors.numpy import save
 from tests.fuzz.harness import DOCUMENTED
 from tests.fuzz.kinds import CORPUS
 from tests.fuzz.place import HOME, SCHEMAS, build
-from understudy.data.schema import Schema
+from understudy.data import Schema
 from understudy.errors import UnderstudyError
 from understudy.privacy import canonical
 from understudy.privacy.certificate import Certificate, verify

@@ -95,7 +95,7 @@ def build(folder: Path) -> None:
     _release(folder)
 
 
-@patch("understudy.privacy.charges.now", lambda: "2024-01-01T00:00:00+00:00")
+@patch("understudy.privacy.store.now", lambda: "2024-01-01T00:00:00+00:00")
 def _release(folder: Path) -> None:
     """Fits with reproducible noise at a fixed hour, so that bytes are the same every time, and calls it secure."""
     schema = Schema.loads(LONG_SCHEMA)

@@ -18,9 +18,9 @@ from tests.fuzz.case import Case
 from tests.fuzz.harness import Harness
 from tests.fuzz.kinds import fuzz
 from tests.fuzz.place import COUNT, MOMENT, NAME, NUMBER, contents
-from understudy.data import toml
+from understudy.data import Schema
+from understudy.data import schema as schema_file
 from understudy.data.io import read, sources
-from understudy.data.schema import Schema
 from understudy.errors import DataError
 from understudy.privacy import charges as rules
 from understudy.privacy import keys
@@ -178,7 +178,7 @@ PLANTED = {
     "a charge for a table that is refused": ("tables", read, "open_source", _charging, r"left behind: clinic\.ledger"),
     "a ledger that believes its rows": ("ledgers", rules, "check_rows", _unchecked, "exit code 1"),
     "a signature check that raises": ("releases", keys, "is_signed_by", _never_signed, "exit code 1"),
-    "a refusal of a schema that falls": ("schemas", toml, "_home", _not_explained, "exit code 1"),
+    "a refusal of a schema that falls": ("schemas", schema_file, "_home", _not_explained, "exit code 1"),
 }
 
 

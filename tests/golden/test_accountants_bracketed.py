@@ -12,7 +12,7 @@ from scipy.integrate import quad
 from scipy.stats import binom
 
 from tests.golden.privacy_curves import Pair, coin, curves, epsilons, moved_normal, votes
-from understudy.privacy.accounting import delta, epsilon, replace_one_epsilon
+from understudy.privacy.accounting import delta, epsilon, mixture_loss, replace_one_epsilon
 from understudy.privacy.events import (
     ApproximateDP,
     DiscreteGaussian,
@@ -22,7 +22,6 @@ from understudy.privacy.events import (
     PureDP,
     SubsampledGaussian,
 )
-from understudy.privacy.loss import mixture_loss
 
 DELTA = 1e-6
 NARROW = 1.03

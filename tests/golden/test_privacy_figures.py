@@ -38,7 +38,7 @@ def test_renyi_wastes_eight_percent_on_the_same_run():
         (0.16, 50, 11.55), (0.16, 100, 16.26), (0.16, 1000, 51.2),
     ],
 )  # fmt: skip
-def test_noise_that_renyi_asks_of_the_three_tables_of_paper_000(rate, epochs, noise):
+def test_noise_that_renyi_asks_of_the_three_tables_of_pub2priv(rate, epochs, noise):
     """Portfolio, electricity and trade, epsilon 1, delta 1e-5: an integer-order computation of its own, within 1 %."""
     for change, above in ((0.99, True), (1.01, False)):
         curve = renyi_curve([SubsampledGaussian(rate, noise * change, round(epochs / rate))])

@@ -82,7 +82,7 @@ def test_a_decision_record_is_numbered_short_and_complete(page: Path) -> None:
 
 
 def test_schemas_printed_in_the_pages_load() -> None:
-    from understudy.data.schema import Schema
+    from understudy.data import Schema
 
     printed = [block for page in PAGES for block in blocks(page, "toml") if "[time]" in block]
     assert printed
@@ -113,6 +113,11 @@ def test_torch_is_pinned_and_one_version_is_told_everywhere() -> None:
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert f"## [{version}]" in changelog
     assert "### Privacy" in changelog
+
+
+def test_the_citation_names_the_authors_of_the_package() -> None:
+    (author,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["authors"]
+    assert f"authors:\n  - name: {author['name']}\n" in (ROOT / "CITATION.cff").read_text()
 
 
 def _plain(package: str) -> str:

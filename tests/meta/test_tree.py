@@ -72,7 +72,7 @@ def _holding(pattern: str, files: list[Path]) -> list[str]:
     found = []
     for path in files:
         text = path.read_text(encoding="utf-8", errors="ignore")
-        found += [f"{path.relative_to(ROOT)}: {match[0]}" for match in re.finditer(pattern, text)]
+        found += [f"{path.relative_to(ROOT)}: {match[0]}" for match in re.finditer(pattern, text, re.MULTILINE)]
     return found
 
 
@@ -87,3 +87,8 @@ def _files() -> list[Path]:
 def test_no_test_of_the_product_needs_the_benchmarks() -> None:
     tests = sorted((ROOT / "tests").rglob("*.py"))
     assert _holding(r"(from|import) understudy_" + "bench", tests) == []
+
+
+def test_no_distribution_needs_the_tests() -> None:
+    sources = [*SOURCE, *sorted((ROOT / "bench" / "src").rglob("*.py"))]
+    assert _holding(r"^(from|import) tests\b", sources) == []

@@ -80,8 +80,8 @@ MUTANTS = (
         name="windows priced as units",
         why="a unit with many windows is protected like one with a single window",
         file="training/plan.py",
-        before="self.noise_multiplier, self.batches.max_windows, self.iterations",
-        after="self.noise_multiplier, 1, self.iterations",
+        before="noise_multiplier, self.max_windows, self.iterations",
+        after="noise_multiplier, 1, self.iterations",
         tests=("tests/unit/training/test_plan.py",),
     ),
     Mutant(
@@ -96,16 +96,16 @@ MUTANTS = (
         name="seeded noise not marked",
         why="a certificate calls noise private that its maker can subtract",
         file="privacy/certificate.py",
-        before="if not secure:",
-        after="if not secure and epsilon > MAX_PRIVATE_EPSILON:",
+        before="if not certificate.noise_is_secure:",
+        after="if not certificate.noise_is_secure and epsilon > MAX_PRIVATE_EPSILON:",
         tests=(CERTIFICATE,),
     ),
     Mutant(
         name="overlapping windows called persons",
         why="a certificate says private although nobody is protected",
         file="privacy/certificate.py",
-        before="if not protects_a_person:",
-        after="if not protects_a_person and reproduction is not None:",
+        before="if certificate.unit_kind not in _PROTECTING:",
+        after="if certificate.unit_kind not in _PROTECTING and reproduction is not None:",
         tests=(CERTIFICATE,),
     ),
     Mutant(
@@ -130,7 +130,7 @@ MUTANTS = (
     Mutant(
         name="windows rounded in our favour when a unit is removed",
         why="every iteration over windows costs a little less than it reveals",
-        file="privacy/loss.py",
+        file="privacy/accounting.py",
         before="_spread(losses[1:], removed, interval)",
         after="_spread(losses[:-1], removed, interval)",
         tests=(f"{BRACKETS}::test_windows_are_rounded_against_us_in_both_directions_and_by_a_hair",),
@@ -138,7 +138,7 @@ MUTANTS = (
     Mutant(
         name="windows rounded in our favour when a unit is added",
         why="the other direction costs a little less than it reveals",
-        file="privacy/loss.py",
+        file="privacy/accounting.py",
         before="_spread(-losses[:-1], added, interval)",
         after="_spread(-losses[1:], added, interval)",
         tests=(f"{BRACKETS}::test_windows_are_rounded_against_us_in_both_directions_and_by_a_hair",),
@@ -146,7 +146,7 @@ MUTANTS = (
     Mutant(
         name="losses between grid points rounded down",
         why="windows cost less than they reveal, by a grid step in every iteration",
-        file="privacy/loss.py",
+        file="privacy/accounting.py",
         before="np.bincount(places, mass * (1 - share), size) + np.bincount(places + 1, mass * share, size)",
         after="np.bincount(places, mass, size)",
         tests=(f"{BRACKETS}::test_windows_are_rounded_against_us_in_both_directions_and_by_a_hair",),
@@ -154,7 +154,7 @@ MUTANTS = (
     Mutant(
         name="windows composed as one iteration",
         why="a training over windows costs as much as its first iteration",
-        file="privacy/loss.py",
+        file="privacy/accounting.py",
         before=".self_compose(event.executions)",
         after=".self_compose(1 if isinstance(event, MixtureOfGaussians) else event.executions)",
         tests=(f"{BRACKETS}::test_epsilon_and_delta_lie_between_two_estimates_of_their_own",),
@@ -162,7 +162,7 @@ MUTANTS = (
     Mutant(
         name="votes composed as one",
         why="ten histograms cost as much as one",
-        file="privacy/loss.py",
+        file="privacy/accounting.py",
         before=".self_compose(event.executions)",
         after=".self_compose(1 if isinstance(event, DiscreteGaussian) else event.executions)",
         tests=(f"{BRACKETS}::test_epsilon_and_delta_lie_between_two_estimates_of_their_own",),
@@ -170,7 +170,7 @@ MUTANTS = (
     Mutant(
         name="many pure mechanisms at the price of one",
         why="any number of quantiles costs as much as the first",
-        file="privacy/loss.py",
+        file="privacy/accounting.py",
         before=".self_compose(event.executions)",
         after=".self_compose(1 if isinstance(event, PureDP) else event.executions)",
         tests=(f"{BRACKETS}::test_epsilon_and_delta_lie_between_two_estimates_of_their_own",),
@@ -178,9 +178,9 @@ MUTANTS = (
     Mutant(
         name="delta of an approximate event forgotten",
         why="what fails outright with some probability counts as if it never did",
-        file="privacy/loss.py",
-        before="return _approximate(event.epsilon, event.delta, interval)",
-        after="return _approximate(event.epsilon, 0.0, interval)",
+        file="privacy/accounting.py",
+        before="failure = event.delta if isinstance(event, ApproximateDP) else 0.0",
+        after="failure = 0.0",
         tests=(f"{BRACKETS}::test_epsilon_and_delta_lie_between_two_estimates_of_their_own",),
     ),
     Mutant(

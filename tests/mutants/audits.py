@@ -17,8 +17,7 @@ MUTANTS = (
     Mutant(
         name="differences that are none",
         why="noise that all coordinates share hides every leak from the audit",
-        file="canaries/fits.py",
-        package="tests",
+        file="audit/canaries.py",
         before="DIFFERENCES: whole - common}",
         after="DIFFERENCES: whole}",
         tests=("bench/tests/test_audit_catch.py::test_one_scalar_of_noise_is_seen_in_differences",),

@@ -50,8 +50,8 @@ MUTANTS = (
         name="windows of an event priced as one",
         why="an event takes several windows away and pays for one",
         file=f"{FOLDER}/dp_gan.py",
-        before="return WindowBatches(influence)",
-        after="return WindowBatches(1)",
+        before="max_windows=self.influence(schema) if",
+        after="max_windows=1 if",
         tests=(f"{TESTS}/test_networks.py::test_an_event_is_priced_by_the_windows_that_it_takes_away",),
     ),
     Mutant(

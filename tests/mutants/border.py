@@ -30,6 +30,14 @@ MUTANTS = (
         tests=(KINDS,),
     ),
     Mutant(
+        name="units of any kind",
+        why="whose total nobody clipped",
+        file="privacy/grant.py",
+        before="if type(private) not in (PrivateSeries, Given, Listed):",
+        after="if False:",
+        tests=(GRANT,),
+    ),
+    Mutant(
         name="a kind that nobody knows",
         why="contributions tell any length they like",
         file="privacy/border.py",
@@ -73,8 +81,8 @@ MUTANTS = (
         name="votes in no ballot kept",
         why="a vote is charged to another unit than its own",
         file="privacy/contributions.py",
-        before="        if not (_all_below(vector, self.num_vectors) and _all_below(ballot, len(sizes))):\n",
-        after="        if not _all_below(vector, self.num_vectors):\n",
+        before=" & (ballot >= 0) & (ballot < len(sizes))\n",
+        after="\n",
         tests=(KINDS,),
     ),
     Mutant(
@@ -215,8 +223,8 @@ MUTANTS = (
         name="series clipped instead of units",
         why="a unit of a hundred series moves a sum a hundred times as far",
         file="privacy/border.py",
-        before="        own = seen.unit\n",
-        after="        own = np.arange(seen.num_series)\n",
+        before="np.arange(seen.num_series) if by_series else seen.unit",
+        after="np.arange(seen.num_series)",
         tests=(BORDER,),
     ),
     Mutant(

@@ -9,7 +9,7 @@ TRAINED = f"{STATISTICAL}/test_canary_training.py"
 SAMPLING = "tests/unit/training/test_plan.py"
 SCORES = "tests/unit/audit/test_scores.py"
 RESULT = "tests/unit/audit/test_result.py"
-MU = "tests/unit/audit/test_gaussian_test.py"
+MU = "tests/unit/audit/test_shift.py"
 
 MUTANTS = (
     Mutant(
@@ -87,8 +87,7 @@ MUTANTS = (
     Mutant(
         name="scenes that are not paid for",
         why="a true claim is contradicted more often than was stated",
-        file="canaries/gaussian_test.py",
-        package="tests",
+        file="audit/scores.py",
         before="each = 1 - (1 - confidence) / len(family)",
         after="each = confidence",
         tests=(f"{MU}::test_the_best_scene_of_a_family_speaks_and_all_of_them_are_paid_for",),
@@ -97,8 +96,8 @@ MUTANTS = (
         name="a test chosen on the runs it is counted on",
         why="an audit finds leaks in noise",
         file="audit/scores.py",
-        before="    first, rest = _split(scores, chosen_on)\n    sign,",
-        after="    first, rest = scores, _split(scores, chosen_on)[1]\n    sign,",
+        before="    first, rest = _split(scores)\n    sign,",
+        after="    first, rest = scores, _split(scores)[1]\n    sign,",
         tests=(f"{SCORES}::test_the_runs_that_count_do_not_choose",),
     ),
     Mutant(

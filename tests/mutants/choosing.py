@@ -70,7 +70,7 @@ MUTANTS = (
     Mutant(
         name="a comparison that leaves no trace",
         why="nobody can tell that a release was chosen by looking at real data",
-        file="cli/compare.py",
+        file="cli/evaluate.py",
         before="    record_uncovered(ledger, ",
         after="    dict(ledger=ledger, what=",
         tests=(COMMANDS,),
@@ -78,7 +78,7 @@ MUTANTS = (
     Mutant(
         name="a release without protection that leaves no trace",
         why="later certificates of the same population do not name it",
-        file="cli/charging.py",
+        file="cli/ledger.py",
         before="    record_uncovered(ledger, ",
         after="    dict(ledger=ledger, what=",
         tests=("tests/e2e/test_cli_presets.py",),
@@ -86,7 +86,7 @@ MUTANTS = (
     Mutant(
         name="a public page with its internal half",
         why="real series go out with the release",
-        file="cli/report.py",
+        file="cli/evaluate.py",
         before="shown = made.without_internal() if public else made",
         after="shown = made",
         tests=(COMMANDS,),
@@ -94,7 +94,7 @@ MUTANTS = (
     Mutant(
         name="public figures with real series",
         why="real series go out in the figures of a paper",
-        file="cli/report.py",
+        file="cli/evaluate.py",
         before="for drawing in drawings(shown)",
         after="for drawing in drawings(made)",
         tests=(COMMANDS,),

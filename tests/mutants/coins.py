@@ -7,11 +7,11 @@ TWINS = "tests/twins/test_commands.py::test_one_person_more_or_less_changes_noth
 
 MUTANTS = (
     Mutant(
-        name="windows of dit chosen by its public seed",
+        name="windows of diffusion networks chosen by a known seed",
         why="with one unit more everybody else shows other windows, and an observer who knows the seed sees it",
-        file="synthesizers/dit/method.py",
-        before="UnitWindows(examples, unit, batches, np.random.default_rng())",
-        after="UnitWindows(examples, unit, batches, np.random.default_rng(self.seed))",
+        file="training/fit.py",
+        before="UnitWindows(examples, unit, np.random.default_rng(), config.max_windows)",
+        after="UnitWindows(examples, unit, np.random.default_rng(0), config.max_windows)",
         tests=(f"{COINS}::test_which_windows_of_a_unit_are_shown_is_secret[dit]",),
     ),
     Mutant(
@@ -19,24 +19,16 @@ MUTANTS = (
         why="with one unit more everybody else shows other windows, and an observer who knows the seed sees it",
         package=BENCH,
         file="baselines/dp_gan.py",
-        before="UnitWindows(layout.rows(private), unit, draw, np.random.default_rng())",
-        after="UnitWindows(layout.rows(private), unit, draw, np.random.default_rng(self.seed))",
+        before="UnitWindows(layout.rows(private), unit, np.random.default_rng(), config.max_windows)",
+        after="UnitWindows(layout.rows(private), unit, np.random.default_rng(self.seed), config.max_windows)",
         tests=("bench/tests/baselines/test_secret_coins.py::test_which_windows_of_a_unit_are_shown_is_secret",),
-    ),
-    Mutant(
-        name="windows of pub2priv chosen by its public seed",
-        why="with one unit more everybody else shows other windows, and an observer who knows the seed sees it",
-        file="synthesizers/pub2priv/published.py",
-        before="            np.random.default_rng(),  # secret",
-        after="            np.random.default_rng(self.seed),  # secret",
-        tests=(f"{COINS}::test_which_windows_of_a_unit_are_shown_is_secret[pub2priv]",),
     ),
     Mutant(
         name="windows of vflgan-ts chosen by a known seed",
         why="with one unit more everybody else shows other windows, and an observer who knows the seed sees it",
         file="synthesizers/vflgan_ts/modes.py",
-        before="UnitBatches(), np.random.default_rng())",
-        after="UnitBatches(), np.random.default_rng(0))",
+        before="rows if unit is None else unit, np.random.default_rng())",
+        after="rows if unit is None else unit, np.random.default_rng(0))",
         tests=(f"{COINS}::test_which_windows_of_a_unit_are_shown_is_secret[vflgan-ts]",),
     ),
     Mutant(

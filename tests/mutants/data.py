@@ -122,8 +122,8 @@ MUTANTS = (
         name="windows of nothing counted",
         why="a unit that leaves with its only row takes windows along that the event never touched",
         file="synthesizers/base.py",
-        before="if whole_windows else windows.without_empty(cut)",
-        after="if whole_windows else cut",
+        before="cut = windows.without_empty(cut, every_step=whole_windows)",
+        after="cut = windows.without_empty(cut, every_step=True) if whole_windows else cut",
         tests=("tests/unit/synthesizers/test_units.py",),
     ),
     Mutant(
@@ -173,11 +173,10 @@ MUTANTS = (
         name="context compared within a batch only",
         why="one unit's own value passes for one that all units share",
         file="data/io/context.py",
-        before="return _one_per_tick(np.concatenate(ticks), values, schema) if ticks else ContextRows(None, values)",
+        before="np.concatenate([part.ticks for part in parts])\n    return _one_per_tick(ticks, values, schema)",
         after=(
-            "if not ticks:\n"
-            "        return ContextRows(None, values)\n"
-            "    unique, first = np.unique(np.concatenate(ticks), return_index=True)\n"
+            "np.concatenate([part.ticks for part in parts])\n"
+            "    unique, first = np.unique(ticks, return_index=True)\n"
             "    return ContextRows(unique, values[first])"
         ),
         tests=(f"{BATCHES}::test_context_in_the_private_table_is_the_same_in_several_batches",),
@@ -185,7 +184,7 @@ MUTANTS = (
     Mutant(
         name="listed units learned from",
         why="units that were said to be kept out train the release",
-        file="cli/holdouts.py",
+        file="cli/panels.py",
         before="return Table.of(train.read()) if table.in_memory else train, held_out",
         after="return Table.of(replace(table.read(), unit_ids=None)), held_out",
         tests=(f"{HOLDOUTS}::test_listed_units_have_no_influence",),
@@ -201,7 +200,7 @@ MUTANTS = (
     Mutant(
         name="a count in the refusal of a split",
         why="the number of private units is printed",
-        file="cli/holdouts.py",
+        file="cli/panels.py",
         before="and fewer remain after others were kept out. ",
         after="and fewer remain after others were kept out: {train.num_units}. ",
         tests=(f"{HOLDOUTS}::test_a_split_that_leaves_too_few_is_refused_before_the_charge",),
@@ -209,7 +208,7 @@ MUTANTS = (
     Mutant(
         name="units that trained a release called unseen",
         why="a release that copies what it learned passes for one that did not",
-        file="cli/holdouts.py",
+        file="cli/panels.py",
         before="not listed <= known:",
         after="not listed & known:",
         tests=(f"{HOLDOUTS}::test_units_that_trained_one_of_the_releases_are_not_called_unseen",),
@@ -234,8 +233,8 @@ MUTANTS = (
         name="a look without leave",
         why="rows of a private CSV file decide what the public draft says, although nobody allowed it",
         file="data/io/draft.py",
-        before="names, options.csv) if options.peek else",
-        after="names, options.csv) if path.suffix else",
+        before="if path is not None and peeked:",
+        after="if path is not None and is_csv:",
         tests=(DRAFT,),
     ),
     Mutant(

@@ -14,8 +14,8 @@ MUTANTS = (
         name="windows with an empty step kept",
         why="an event changes windows instead of taking them away, twice as far as is paid for",
         file="data/windows.py",
-        before="np.asarray(windows.observed.any(axis=2)).all(axis=1)",
-        after="np.asarray(windows.observed.any(axis=2)).any(axis=1)",
+        before="observed.all(axis=1) if every_step",
+        after="observed.any(axis=1) if every_step",
         tests=(EVENTS,),
     ),
     Mutant(
@@ -30,8 +30,8 @@ MUTANTS = (
         name="an event priced as one window",
         why="the mixture of Gaussians is computed for a single window",
         file="synthesizers/dit/method.py",
-        before="return WindowBatches(influence) if",
-        after="return WindowBatches(1) if",
+        before="max_windows=self.influence(schema) if",
+        after="max_windows=1 if",
         tests=(f"{EVENTS}::test_the_plan_prices_the_windows_that_one_event_can_touch",),
     ),
     Mutant(

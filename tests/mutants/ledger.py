@@ -255,8 +255,8 @@ if row.kind == "charge" and row.body["plan"]["entries"]
         name="epsilon on the page rounded to nearest",
         why="the regulator's page promises less loss than the certificate states",
         file="privacy/budget.py",
-        before='    return f"{math.ceil(value / unit - 1e-6) * unit:.{digits}g}"',
-        after='    return f"{round(value / unit) * unit:.{digits}g}"',
+        before="lambda units: math.ceil(units - 1e-6)",
+        after="round",
         tests=("tests/unit/privacy/test_budget.py", "tests/unit/privacy/test_certificate.py"),
     ),
 )

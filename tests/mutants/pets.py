@@ -58,11 +58,11 @@ embedded = in_equal_batches(environment.embed, _BATCH, *shown)
     Mutant(
         name="votes counted once more than charged",
         why="a histogram that nobody paid for guides the start",
-        file="synthesizers/pets/public_side.py",
-        before="    population = evolve(here.population, here.environment, vote_of(here), stages, rng, watch)\n",
+        file="synthesizers/pets/method.py",
+        before="        population = here.population\n",
         after="""\
-    vote_of(here)(here.environment.embed(here.population.series, here.population.static), here.population.group)
-    population = evolve(here.population, here.environment, vote_of(here), stages, rng, watch)
+        vote_of(here)(here.environment.embed(here.population.series, here.population.static), here.population.group)
+        population = here.population
 """,
         tests=(f"{METHOD}::test_private_series_are_counted_once_per_iteration",),
     ),
@@ -78,8 +78,8 @@ embedded = in_equal_batches(environment.embed, _BATCH, *shown)
         name="facts left out of the price",
         why="votes spend the whole budget although facts were bought with it",
         file="synthesizers/pets/method.py",
-        before="others = [entry.event for entry in self._fact_entries(schema, guarantee)]",
-        after="others: list[Gaussian] = []",
+        before="guarantee, [entry.event for entry in entries])",
+        after="guarantee, [])",
         tests=(f"{METHOD}::test_the_plan_costs_the_guarantee_and_never_more",),
     ),
     Mutant(

@@ -69,9 +69,8 @@ entries = [PlanEntry(CHECK, PureDP(_NON_PRIVATE_CHECK))] if self.effect is not N
         name="pool of donors kept in the release",
         why="whoever receives the release has the distribution that is to be hidden",
         file=f"{FOLDER}/method.py",
-        before="return {**hot_deck.imputed(values, pools, partition), statements.FIGURES: run.figures(values)}",
-        after="return {**hot_deck.imputed(values, pools, partition), statements.FIGURES: run.figures(values), "
-        '"pool": pools[0][1].values}',
+        before="return {**hot_deck.imputed(values, pools, partition), **found}",
+        after='return {**hot_deck.imputed(values, pools, partition), **found, "pool": pools[0][1].values}',
         tests=(f"{HOT_DECK}::test_a_release_holds_finished_series_and_nothing_of_the_pool",),
     ),
     Mutant(

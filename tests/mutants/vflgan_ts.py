@@ -111,7 +111,7 @@ MUTANTS = (
         name="local trains on the rows themselves",
         why="noisy rows are made and not used",
         file="synthesizers/vflgan_ts/method.py",
-        before="            rows = [(name, own) for (name, _), own in zip(rows, noisy, strict=True)]\n",
+        before="            rows = dict(zip(rows, noisy, strict=True))\n",
         after="            assert noisy\n",
         tests=(f"{METHOD}::test_local_training_sees_noisy_rows_only",),
     ),
@@ -185,9 +185,9 @@ MUTANTS = (
     Mutant(
         name="events in rows that can be counted",
         why="one event less empties a series, and its noisy row is gone for everybody to see",
-        file="synthesizers/vflgan_ts/modes.py",
-        before='if schema.unit.kind == "event":\n        raise InputError(\n            "mode: \'local\'',
-        after='if schema.unit.kind == "nothing":\n        raise InputError(\n            "mode: \'local\'',
+        file="synthesizers/vflgan_ts/method.py",
+        before='if schema.unit.kind == "event":\n            raise InputError(\n                "mode: \'local\'',
+        after='if schema.unit.kind == "nothing":\n            raise InputError(\n                "mode: \'local\'',
         tests=(f"{METHOD}::test_local_refuses_events_whose_rows_would_come_and_go",),
     ),
 )

@@ -13,10 +13,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tests.canaries.gaussian_test import mu_test
 from tests.canaries.mechanisms import gaussian_sum, observe
 from tests.canaries.scenes import scenes
-from understudy.audit.scores import Scores, audit_scores
+from understudy.audit.scores import Scores, audit_scores, mu_test
 from understudy.privacy.events import Gaussian
 from understudy.privacy.noise import NoiseSource
 
@@ -26,12 +25,12 @@ Reading = Callable[[dict[str, Scores]], float]
 
 def counted(family: dict[str, Scores]) -> float:
     """Mu by counting errors: what any attack gets."""
-    return audit_scores(family, delta=1e-5, aim="mu").evidence.mu  # type: ignore[attr-defined,no-any-return]
+    return audit_scores(family, delta=1e-5, aim="mu").evidence.mu
 
 
 def measured(family: dict[str, Scores]) -> float:
     """Mu by the t distribution: for noise that is normal."""
-    return mu_test(family, delta=1e-5).evidence.mu  # type: ignore[attr-defined,no-any-return]
+    return mu_test(family, delta=1e-5).evidence.mu
 
 
 READINGS: dict[str, Reading] = {"counted": counted, "measured": measured}
@@ -76,5 +75,5 @@ def test_an_audit_that_claims_too_much_confidence_is_caught() -> None:
     above = 0
     for _ in range(REPEATS):
         arms = rng.normal(0, 1, 60), rng.normal(1, 1, 60)
-        above += mu_test({"a": Scores(*arms)}, delta=1e-5, confidence=0.6).evidence.mu > 1.0  # type: ignore[attr-defined]
+        above += mu_test({"a": Scores(*arms)}, delta=1e-5, confidence=0.6).evidence.mu > 1.0
     assert above > MOST_ABOVE

@@ -11,16 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from tests.canaries.fits import ALL, Neighbours, Reach, answer_scores, panel_scenes, reach_of, release_scores
-from tests.canaries.gaussian_test import mu_test, required_runs
-from understudy.audit.scores import audit_scores
+from understudy.audit.canaries import ALL, Neighbours, Reach, answer_scores, panel_scenes, reach_of, release_scores
+from understudy.audit.scores import audit_scores, mu_test, required_runs
 from understudy.data import Continuous, Panel, Population, Time
-from understudy.privacy.border import Private, Statistic, lattice_step
+from understudy.privacy.border import Statistic, lattice_step
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.noise import NoiseSource
-from understudy.privacy.private_series import PrivateSeries
+from understudy.privacy.private_series import Private, PrivateSeries
 from understudy.synthesizers.base import Progress
 from understudy.synthesizers.contract.panels import plain_schema
 from understudy.synthesizers.independent import Independent

@@ -9,7 +9,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tests.canaries.gaussian_test import mu_test, required_runs
 from tests.canaries.mechanisms import (
     LABEL,
     Mechanism,
@@ -20,7 +19,7 @@ from tests.canaries.mechanisms import (
     observe,
 )
 from tests.canaries.scenes import Scene, scenes
-from understudy.audit.scores import AuditResult
+from understudy.audit.scores import AuditResult, mu_test, required_runs
 from understudy.privacy.border import Given, Statistic
 from understudy.privacy.contributions import Rows
 from understudy.privacy.events import DiscreteGaussian, Gaussian

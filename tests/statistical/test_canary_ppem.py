@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.canaries.fits import Neighbours, reach_of
-from tests.defects import noise_times
 from tests.unit.synthesizers.ppem.toy import SMALL, method, panel
+from understudy.audit.canaries import Neighbours, reach_of
 from understudy.data import Panel
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian
@@ -81,9 +80,10 @@ def test_a_canary_in_x_alone_moves_no_answer_by_more_than_was_charged(way: str) 
     assert max(moved.values()) > 0.1, moved  # the canary is seen at all
 
 
-def test_a_tenth_of_the_noise_would_be_noticed() -> None:
-    with noise_times(0.1):
-        assert max(excess(exchanged(WAYS["stated"])).values()) > 2.5
+def test_a_tenth_of_the_noise_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    genuine = NoiseSource.discrete_gaussian
+    monkeypatch.setattr(NoiseSource, "discrete_gaussian", lambda noise, scale, size: genuine(noise, scale / 10, size))
+    assert max(excess(exchanged(WAYS["stated"])).values()) > 2.5
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -12,11 +12,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.canaries.gaussian_test import required_runs
 from tests.canaries.mechanisms import audit_mechanism, observe
 from tests.canaries.scenes import Scene, scenes
 from tests.canaries.training import training_iteration
-from understudy.audit.scores import AuditResult, audit_scores
+from understudy.audit.scores import AuditResult, audit_scores, required_runs
 from understudy.privacy.events import Gaussian, SubsampledGaussian
 from understudy.training import DPSGDConfig, PrivateGradient
 from understudy.training.clipping import engine

@@ -15,27 +15,26 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.canaries.fits import random_panel
 from tests.e2e.commands import make_clinic, run
-from tests.subjects import SUBJECTS, small_schema
+from tests.subjects import TRAINED, small_schema
 from tests.unit.training.toy import grant_for, plan_of, regression_arrays
+from understudy.audit.canaries import random_panel
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.vflgan_ts.protocol import RunConfig, seeded
 from understudy.synthesizers.vflgan_ts.recipe import Recipe
-from understudy.training import DPSGDConfig, Optimisation, Task, UnitBatches, UnitWindows, train
+from understudy.training import DPSGDConfig, Optimisation, Task, UnitWindows, train
 from understudy.training.loop import _Run
 
-TRAINED = [name for name, subject in SUBJECTS.items() if subject.trained]
 UNITS = 30
 
 
 def fitted(name: str, noise: NoiseSource) -> dict[str, np.ndarray]:
     """What a method releases about the same panel, with its default public seed."""
-    subject = SUBJECTS[name]
-    method = subject.make()
-    panel = random_panel(subject.schema, UNITS, np.random.default_rng(0))
+    make, schema = TRAINED[name]
+    method = make()
+    panel = random_panel(schema, UNITS, np.random.default_rng(0))
     guarantee = Guarantee(200.0, 1e-7)  # so much that noise is found in closed form
     return method.fit(panel, Ledger.in_memory(guarantee), guarantee=guarantee, noise=noise).arrays
 
@@ -65,9 +64,9 @@ def test_which_windows_of_a_unit_are_shown_is_secret(name: str, monkeypatch: pyt
     starts: list[int] = []
     begin = UnitWindows.__init__
 
-    def watched(self: UnitWindows, arrays: Any, unit: Any, draw: Any, rng: np.random.Generator) -> None:
+    def watched(self: UnitWindows, arrays: Any, unit: Any, rng: np.random.Generator, cap: Any = None) -> None:
         starts.append(rng.bit_generator.state["state"]["state"])
-        begin(self, arrays, unit, draw, rng)
+        begin(self, arrays, unit, rng, cap)
 
     monkeypatch.setattr(UnitWindows, "__init__", watched)
     for _ in range(2):
@@ -87,7 +86,7 @@ def trained_seeds(runs: int, iterations: int = 4) -> list[tuple[int, int]]:
     for _ in range(runs):
         torch.manual_seed(0)
         plan = plan_of(iterations=iterations, sampling_rate=1.0, expected_batch=100.0)
-        windows = UnitWindows(regression_arrays(20), np.arange(20), UnitBatches(), np.random.default_rng(0))
+        windows = UnitWindows(regression_arrays(20), np.arange(20), np.random.default_rng(0))
         train(Task(model=nn.Linear(3, 1), loss=loss, windows=windows), plan, grant_for(plan))
     return seeds
 
@@ -111,7 +110,7 @@ def test_dropout_of_the_same_rows_differs_between_runs() -> None:
         torch.manual_seed(0)
         model = nn.Sequential(nn.Dropout(0.5), nn.Linear(3, 1))
         plan = plan_of(iterations=1, sampling_rate=1.0, expected_batch=100.0)
-        windows = UnitWindows(regression_arrays(20), np.arange(20), UnitBatches(), np.random.default_rng(0))
+        windows = UnitWindows(regression_arrays(20), np.arange(20), np.random.default_rng(0))
         loss = lambda network, batch, _: (network(batch["x"]) - batch["y"]).square()  # noqa: E731
         plainly = Optimisation(make=lambda parameters: torch.optim.SGD(parameters, lr=1.0))  # Adam shows signs only
         task, grant = Task(model=model, loss=loss, windows=windows), grant_for(plan, NoiseSource.constant(0.0))
@@ -130,7 +129,7 @@ def test_batches_differ_between_runs() -> None:
 
 def agreed(mode: str, name: str) -> torch.Generator:
     with seeded(0, name):
-        return RunConfig(small_schema(parties=True), Recipe(), mode, 0, 0).randomness()
+        return RunConfig(small_schema(parties=True), Recipe(), mode, 0).randomness()
 
 
 def test_every_owner_of_a_vertical_run_has_coins_of_its_own_in_every_run() -> None:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from tests.unit.training.toy import grant_for, plan_of
 from understudy.privacy.noise import NoiseSource
-from understudy.training import Optimisation, Task, UnitBatches, UnitWindows, train
+from understudy.training import Optimisation, Task, UnitWindows, train
 
 FALSE_ALARM = 1e-9
 UNITS, RATE, ITERATIONS = 20, 0.1, 4000
@@ -41,7 +41,7 @@ class Recorder:
 
     def run(self) -> "Recorder":
         arrays = {"x": np.ones((UNITS, 1), np.float32), "who": np.arange(UNITS)}
-        windows = UnitWindows(arrays, np.arange(UNITS), UnitBatches(), np.random.default_rng(0))
+        windows = UnitWindows(arrays, np.arange(UNITS), np.random.default_rng(0))
         plan = plan_of(sampling_rate=RATE, iterations=ITERATIONS, expected_batch=1.0)
         grant = grant_for(plan, NoiseSource.secure())
         task = Task(model=self._model, loss=self.loss, windows=windows, after_iteration=self.after)

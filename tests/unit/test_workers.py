@@ -6,8 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from understudy import workers
+from understudy.data import simulate_households
 from understudy.errors import InputError
-from understudy.workers import cluster_of, once_each, workers_of
+from understudy.privacy.budget import Guarantee
+from understudy.privacy.ledger import Ledger
+from understudy.synthesizers.spectral import Spectral
+from understudy.workers import Cluster, once_each, workers_of
 
 
 def square(number: int) -> int:
@@ -23,10 +28,10 @@ def killed_once(part: tuple[int, str]) -> int:
     return number * number
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_results_come_once_each(workers: int) -> None:
-    assert sorted(once_each(square, range(7), workers)) == [0, 1, 4, 9, 16, 25, 36]
-    assert list(once_each(square, [], workers)) == []
+@pytest.mark.parametrize("processes", [1, 2])
+def test_results_come_once_each(processes: int) -> None:
+    assert sorted(once_each(square, range(7), processes)) == [0, 1, 4, 9, 16, 25, 36]
+    assert list(once_each(square, [], processes)) == []
 
 
 def test_a_process_killed_at_work_changes_nothing(tmp_path: Path) -> None:
@@ -35,13 +40,17 @@ def test_a_process_killed_at_work_changes_nothing(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("3-*"))) == 2  # begun, killed, and done again
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "two", "http://here"])
-def test_what_is_no_number_of_processes_and_no_cluster_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="--workers"):
-        workers_of(text)
-
-
 @pytest.mark.parametrize("text", ["4", "nonsense", "http://here"])
 def test_what_is_no_scheduler_is_refused_by_the_name_of_its_option(text: str) -> None:
-    with pytest.raises(InputError, match="--cluster"):
-        cluster_of(text)
+    with pytest.raises(InputError, match="cluster"):
+        workers_of(1, text)
+
+
+def test_a_fit_whose_cluster_does_not_answer_charges_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "_PATIENCE", 1)
+    panel = simulate_households(200)
+    ledger = Ledger.in_memory(Guarantee(1.0, 1e-6), population=200)
+    for wrong in (Cluster("tcp://127.0.0.1:9"), 0):
+        with pytest.raises(InputError, match=r"workers|scheduler"):
+            Spectral().fit(panel, ledger, workers=wrong)
+    assert ledger.entries() == ()

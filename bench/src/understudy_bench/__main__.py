@@ -2,9 +2,7 @@
 
 import sys
 from collections.abc import Sequence
-from functools import partial
 
-from understudy.cli.app import call
 from understudy.cli.main import main as guarded
 from understudy_bench import cli
 from understudy_bench.run_all import run_all
@@ -14,7 +12,7 @@ cli.app.command("all")(run_all)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command of `understudy-bench` and returns its exit code."""
-    return guarded(arguments, partial(call, commands=cli.app, program="understudy-bench"))
+    return guarded(arguments, cli.app, "understudy-bench")
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         "cost.scale.scale_cost",
     ),
     "cost-dpsgd": Benchmark(
-        "Private step over non-private step of five networks, beside Opacus (target: about 20 minutes).",
+        "Private step over non-private step of five networks, and Opacus' (target: about 20 minutes).",
         "cost.dpsgd.all_models",
     ),
     "metrics-catch": Benchmark(
@@ -72,27 +72,27 @@ BENCHMARKS: dict[str, Benchmark] = {
         "cost.audit.cost",
     ),
     "cost-judges": Benchmark(
-        "An update of a recurrent judge with our GRU beside torch's, by length (seconds).",
+        "An update of a recurrent judge with our GRU and with torch's, by length (seconds).",
         "cost.judges.cost",
     ),
     "cost-voting": Benchmark(
-        "Tiled nearest neighbours beside scikit-learn's brute force (target: a minute).",
+        "Tiled nearest neighbours compared with scikit-learn's brute force (target: a minute).",
         "cost.pets.voting",
     ),
     "cost-pets": Benchmark(
-        "Seconds of an iteration of `pets` beside what it can't avoid, and encoders (quick: about 10 minutes).",
+        "Seconds of an iteration of `pets` and of its unavoidable part; encoders (quick: about 10 minutes).",
         "cost.pets.evolution",
     ),
     "pets-har": Benchmark(
-        "Private evolution from WISDM to UCI HAR, windows and subjects, beside its controls (quick: about an hour).",
+        "Private evolution from WISDM to UCI HAR, windows and subjects, with its controls (quick: about an hour).",
         "pets.results.har",
     ),
     "pets-traffic": Benchmark(
-        "Private evolution from PeMSD7 to METR-LA, a week of each, beside its controls (quick: about half an hour).",
+        "Private evolution from PeMSD7 to METR-LA, a week of each, with its controls (quick: about half an hour).",
         "pets.results.traffic",
     ),
     "pets-households": Benchmark(
-        "Private evolution of ten thousand simulated homes, entity level, beside its controls (quick: about an hour).",
+        "Private evolution of ten thousand simulated homes, entity level, with its controls (quick: about an hour).",
         "pets.results.households",
     ),
     "pets-ablation": Benchmark(
@@ -104,7 +104,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         "pets.recipes.recipes",
     ),
     "pub2priv-portfolio": Benchmark(
-        "Portfolios over real prices beside the public market: Table 1, Fig. 3 to 5 of Pub2Priv (quick: 43 minutes).",
+        "Portfolios over real prices, by the public market: Table 1, Fig. 3 to 5 of Pub2Priv (quick: 43 minutes).",
         "pub2priv.portfolio.portfolio",
     ),
     "pub2priv-strategies": Benchmark(
@@ -128,7 +128,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         "pub2priv.toy.toy",
     ),
     "pub2priv-households": Benchmark(
-        "Simulated homes as entities with temperature and price, beside `spectral` (quick: an hour).",
+        "Simulated homes as entities with temperature and price, and `spectral` (quick: an hour).",
         "pub2priv.households.households",
     ),
     "pub2priv-design": Benchmark(
@@ -148,11 +148,11 @@ BENCHMARKS: dict[str, Benchmark] = {
         "cost.pub2priv.cost",
     ),
     "cost-vertical": Benchmark(
-        "An iteration of `vflgan-ts`, stacked, beside one network per attribute; Table 6 (quick: two minutes).",
+        "An iteration of `vflgan-ts`, stacked and with one network per attribute; Table 6 (quick: two minutes).",
         "cost.vertical.cost",
     ),
     "cost-vertical-wire": Benchmark(
-        "An iteration of `vflgan-ts` over gRPC with mutual TLS beside one process; memory, bytes (quick: a minute).",
+        "An iteration of `vflgan-ts` over gRPC with mutual TLS and in one process; memory, bytes (quick: a minute).",
         "cost.vertical_wire.wire",
     ),
     "vertical-sine2": Benchmark(
@@ -180,11 +180,11 @@ BENCHMARKS: dict[str, Benchmark] = {
         "vertical.experiment.waves",
     ),
     "vertical-parties": Benchmark(
-        "Energy windows at 2 to 10 parties: Table 5 and Fig. 12 of VFLGAN-TS, beside `spectral` (quick: 15 minutes).",
+        "Energy windows at 2 to 10 parties: Table 5 and Fig. 12 of VFLGAN-TS, and `spectral` (quick: 15 minutes).",
         "vertical.experiment.more_parties",
     ),
     "vertical-households": Benchmark(
-        "Ten thousand simulated homes at two parties, each home protected, beside `spectral` (quick: 15 minutes).",
+        "Ten thousand simulated homes at two parties, each home protected, and `spectral` (quick: 15 minutes).",
         "vertical.experiment.households",
     ),
     "cost-dit": Benchmark(
@@ -212,12 +212,12 @@ BENCHMARKS: dict[str, Benchmark] = {
         "ppem.tables.series",
     ),
     "adaln-etth1": Benchmark(
-        "ETTh1, any one hour protected: DP-vanilla beside DP-aware (quick: minutes; target: hours).",
+        "ETTh1, any one hour protected: DP-vanilla and DP-aware (quick: minutes; target: hours).",
         "adaln.experiment.compare",
         "adaln-etth1",
     ),
     "adaln-ettm1": Benchmark(
-        "ETTm1, any quarter of an hour protected: DP-vanilla beside DP-aware (quick: minutes; target: hours).",
+        "ETTm1, any quarter of an hour protected: DP-vanilla and DP-aware (quick: minutes; target: hours).",
         "adaln.experiment.compare",
         "adaln-ettm1",
     ),
@@ -235,7 +235,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         "adaln.ablation.gradients",
     ),
     "adaln-households": Benchmark(
-        "10,000 simulated homes, each protected: DP-vanilla beside DP-aware (quick: minutes; target: hours).",
+        "10,000 simulated homes, each protected: DP-vanilla and DP-aware (quick: minutes; target: hours).",
         "adaln.experiment.compare",
         "adaln-households",
     ),

@@ -42,7 +42,8 @@ def run_all(
     into: Annotated[Path, typer.Option(help="Folder for results; run again with the same to go on.")] = Path(_FOLDER),
     scale: Annotated[Scale, typer.Option(help="quick: a night on two cores.")] = Scale.quick,
     data: Annotated[Path | None, typer.Option(help="Folder with public data. Default: UNDERSTUDY_DATA.")] = None,
-    workers: Annotated[str, typer.Option(help="Benchmarks at a time, or tcp://host:port of a Dask scheduler.")] = "2",
+    workers: Annotated[int, typer.Option(min=1, help="Benchmarks at a time.")] = 2,
+    cluster: Annotated[str | None, typer.Option(help="Dask scheduler that runs them instead, tcp://host:port.")] = None,
     only: Annotated[list[str] | None, typer.Option(help="Those whose name begins so; repeat for several.")] = None,
     kept: Annotated[
         Path | None, typer.Option(help="Folder of `bench keep`: what it has whole, at this scale, is not run again.")
@@ -53,7 +54,7 @@ def run_all(
     """Run every benchmark and write the page. A run that was killed goes on; missing public data are named."""
     from understudy_bench.registry import BENCHMARKS
 
-    output, who = Output(json=json, quiet=quiet), workers_of(workers)
+    output, who = Output(json=json, quiet=quiet), workers_of(workers, cluster)
     names = [name for name in BENCHMARKS if only is None or name.startswith(tuple(only))]
     if not names:
         raise InputError("--only: the beginning of a name that `understudy-bench list` prints is expected.")

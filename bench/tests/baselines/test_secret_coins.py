@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from understudy_bench.audit.subjects import SUBJECTS
 
-from tests.canaries.fits import random_panel
+from understudy.audit.canaries import random_panel
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
@@ -18,9 +18,9 @@ def test_which_windows_of_a_unit_are_shown_is_secret(monkeypatch: pytest.MonkeyP
     starts: list[int] = []
     begin = UnitWindows.__init__
 
-    def watched(self: UnitWindows, arrays: Any, unit: Any, draw: Any, rng: np.random.Generator) -> None:
+    def watched(self: UnitWindows, arrays: Any, unit: Any, rng: np.random.Generator, cap: Any = None) -> None:
         starts.append(rng.bit_generator.state["state"]["state"])
-        begin(self, arrays, unit, draw, rng)
+        begin(self, arrays, unit, rng, cap)
 
     monkeypatch.setattr(UnitWindows, "__init__", watched)
     subject, guarantee = SUBJECTS["dp-gan"], Guarantee(200.0, 1e-7)

@@ -10,10 +10,10 @@ from understudy_bench.baselines.pate_gan import PateGan
 from understudy_bench.baselines.shards import shards, touched
 
 from understudy.data import Panel, PrivacyUnit
-from understudy.privacy.border import Private, Statistic
+from understudy.privacy.border import Statistic
 from understudy.privacy.grant import Grant
 from understudy.privacy.noise import NoiseSource
-from understudy.privacy.private_series import PrivateSeries
+from understudy.privacy.private_series import Private, PrivateSeries
 from understudy.synthesizers.base import Synthesizer
 from understudy.synthesizers.contract.checks import fit
 from understudy.synthesizers.contract.panels import make_panel, plain_schema

@@ -7,7 +7,7 @@ import pytest
 from understudy_bench.metrics import distances
 
 from understudy.data import Panel, simulate_households
-from understudy.evaluate.general import dynamics
+from understudy.evaluate.general import values as judged
 
 LAGS = (1, 24)
 DISTANCES = {
@@ -53,7 +53,7 @@ def test_autocorrelation_of_a_known_process_is_right() -> None:
     for _ in range(199):
         steps.append(0.8 * steps[-1] + 0.6 * rng.standard_normal(20_000))
     values = np.stack(steps, axis=1)[:, :, None].astype(np.float32)
-    found = dynamics.correlations_of(dynamics.lag_sums(values, (1, 3)).sum(axis=0))[:, 0]
+    found = judged.correlations_of(judged.lag_sums(values, (1, 3)).sum(axis=0))[:, 0]
     # Each series is centred by its own mean, which lowers it by about (1 + 0.8)/(1 − 0.8)/200 = 0.045.
     np.testing.assert_allclose(found, [0.8, 0.8**3], atol=0.06)
     assert abs(found[0] - 0.6) > 0.06

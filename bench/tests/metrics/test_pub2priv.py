@@ -180,7 +180,7 @@ def test_the_error_is_absolute_where_timegan_asks_for_it() -> None:
 
 def test_the_figure_stands_beside_persistence() -> None:
     comparison = compare(panel_of(echoes(60, 1)), panel_of(echoes(50, 2)))
-    unit = comparison.real_unit[:, :, 1].astype(np.float64)
+    unit = comparison.unit(comparison.real)[:, :, 1].astype(np.float64)
     found = measured("predictive", comparison)
     assert found.parts["persistence MSE"] == pytest.approx((np.diff(unit, axis=1) ** 2).mean(), rel=1e-5)
 

@@ -95,7 +95,7 @@ def test_many_channels_are_all_summed_though_not_all_are_printed() -> None:
     assert found.value == pytest.approx(45 * 12 * found.parts["mean over all"])
 
 
-# Paper 004, Tables 2, 3 and 4: TRTR, TSTS, TRTS, TSTR and the printed total.
+# VFLGAN-TS, Tables 2, 3 and 4: TRTR, TSTS, TRTS, TSTR and the printed total.
 TABLES = [
     *((0.92, 1.0, 0.68, 0.68, 0.56), (0.92, 1.0, 0.87, 0.74, 0.31), (0.92, 1.0, 0.86, 0.74, 0.32)),
     *((0.050, 0.042, 0.063, 0.054, 0.025), (0.050, 0.048, 0.057, 0.056, 0.015), (0.050, 0.042, 0.046, 0.053, 0.015)),

@@ -53,7 +53,7 @@ def membership(
     be near because it is ordinary. Half of the others serve as that reference.
     """
     if min(len(members), len(others)) < _FEWEST:
-        raise InputError(f"Expected at least {_FEWEST} members and as many others, got fewer.")
+        raise InputError(f"Expected at least {_FEWEST} members and as many others, got fewer. Hold out more series.")
     reference, controls = others[::2], others[1::2]
     near = [distances(rows, synthetic)[:, 0] for rows in (controls, members)]
     usual = [distances(rows, reference, _NEIGHBOURS)[:, -1] for rows in (controls, members)]
@@ -94,7 +94,10 @@ class Parties:
 
     def __post_init__(self) -> None:
         if len(self.members) != len(self.others) or len(self.members) < _FEWEST:
-            raise InputError(f"Expected at least {_FEWEST} members and as many others, got fewer or unequal numbers.")
+            raise InputError(
+                f"Expected at least {_FEWEST} members and as many others, got fewer or unequal numbers. "
+                "Hold out more series."
+            )
 
 
 def singling_out(parties: Parties, attempts: int, rng: np.random.Generator) -> Answer:

@@ -27,7 +27,7 @@ from understudy.synthesizers.dit.method import DiT
 from understudy.synthesizers.dit.pretraining import MIN_SERIES, public_examples
 from understudy.synthesizers.dit.published import MaskedDiT, conditioning_names
 from understudy.synthesizers.dit.recipe import Tightness
-from understudy.training import DPSGDConfig, Optimisation, Task, UnitBatches, UnitWindows, adam, train
+from understudy.training import DPSGDConfig, Optimisation, Task, UnitWindows, adam, train
 from understudy.training.clipping.engine import PerUnitClipper
 from understudy.training.plan import TRAINING
 
@@ -120,7 +120,7 @@ def _watched(public: Panel, method: DiT, noise_multiplier: float, report: Callab
     unlimited = Guarantee(math.inf, default_delta(number))
     charge = SpendingPlan((PlanEntry(TRAINING, plan.event),), unlimited)
     grant = Ledger.in_memory(unlimited).charge(charge, label="public series", noise=NoiseSource.secure())
-    windows = UnitWindows(examples, np.arange(number), UnitBatches(), np.random.default_rng(method.seed))
+    windows = UnitWindows(examples, np.arange(number), np.random.default_rng(method.seed))
     made = adam(recipe.learning_rate, recipe.weight_decay)
     train(
         Task(model=model, loss=loss, windows=windows, after_iteration=watch), plan, grant, label=TRAINING,

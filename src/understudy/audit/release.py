@@ -140,31 +140,8 @@ def transcript_audit(audited: Audited, *, seed: int, attempts: int = 20) -> dict
     return {name: invert(sent[name], own.series.flatten(1).double().numpy(), unknown) for name, own in rows}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Outlook:
-    """What an audit will cost and could find.
-
-    Attributes:
-        seconds: Of one shadow, measured.
-        most: The epsilon that a perfect attack would certify.
-    """
-
-    per_arm: int
-    seconds: float
-    most: float
-    claimed: float
-
-    def sentence(self) -> str:
-        """The outlook in words."""
-        can = "could" if self.most > self.claimed else "could not"
-        return (
-            f"{self.per_arm} shadows per arm and target at {self.seconds:.2g} s each: no attack on them can certify "
-            f"more than ε = {self.most:.2f}, so this audit {can} contradict a certificate of ε = {self.claimed:.3g}."
-        )
-
-
-def planned(audited: Audited, scheme: str, minutes: float, workers: Workers) -> Outlook:
-    """Fits one shadow to time it, and returns how many fit into `minutes`; refuses a number that proves nothing."""
+def planned(audited: Audited, scheme: str, minutes: float, workers: Workers) -> tuple[int, str]:
+    """Times one shadow; returns how many per arm fit into `minutes`, and what they could find, in words."""
     targets, certificate = _targets(scheme), audited.release.certificate
     seconds = seconds_of(shadows_for(audited, targets[0], per_arm=1))
     at_once = workers if isinstance(workers, int) else 1  # of a cluster nothing is known: planned as one process
@@ -175,7 +152,12 @@ def planned(audited: Audited, scheme: str, minutes: float, workers: Workers) -> 
             f"--budget-minutes: {minutes:g} minutes are enough for {per_arm} shadows per arm, and this few can't prove "
             "anything. Give it more time, or more --workers."
         )
-    return Outlook(per_arm=per_arm, seconds=seconds, most=most, claimed=certificate.epsilon)
+    claimed = certificate.epsilon
+    return per_arm, (
+        f"{per_arm} shadows per arm and target at {seconds:.2g} s each: no attack on them can certify more than "
+        f"ε = {most:.2f}, so this audit {'could' if most > claimed else 'could not'} contradict a certificate of "
+        f"ε = {claimed:.3g}."
+    )
 
 
 def seconds_of(shadows: Shadows) -> float:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 import joblib
 import numpy as np
@@ -42,6 +42,7 @@ _MOST_COLUMNS = 256  # of a correlation matrix: 32,640 pairs
 COUNTED = 3  # one third of the shadows trains, one chooses a threshold, one is counted
 _TREES, _DEPTH = 1000, 3  # as in the authors' published code
 DISTANCES = ("knn",)  # scores already; everything else is read by a forest
+_NOT_OF_A_SHADOW = ("panel", "context", "per_arm", "at_once")  # arrays, and how many are made
 
 
 def most_isolated(real: Vectors, synthetic: Vectors) -> int:
@@ -107,20 +108,6 @@ def measured(synthetic: Vectors, target: Vectors) -> dict[str, Features]:
     return {name: np.ascontiguousarray(feature(synthetic, target), np.float32) for name, feature in FEATURES.items()}
 
 
-class Maker(Protocol):
-    """What is made how often; a process makes `at_once` shadows together."""
-
-    @property
-    def per_arm(self) -> int: ...
-
-    @property
-    def at_once(self) -> int: ...
-
-    def identity(self) -> str: ...
-
-    def make(self, jobs: Sequence[Job]) -> list[dict[str, Features]]: ...
-
-
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Shadows:
     """What is fitted how often.
@@ -133,6 +120,7 @@ class Shadows:
         per_arm: Shadows with and without the target, each.
         num_samples: Synthetic series that an attacker gets from each.
         context: Public context of these, [step, context]; None takes that of the fit.
+        at_once: Shadows that a process makes together.
     """
 
     method: Synthesizer
@@ -147,7 +135,8 @@ class Shadows:
 
     def identity(self) -> str:
         """Returns a digest of everything that decides what a shadow is; for internal files only."""
-        digest = hashlib.sha256(repr((self.method, self.guarantee, self.target, self.num_samples)).encode())
+        own = {name: value for name, value in vars(self).items() if name not in _NOT_OF_A_SHADOW}
+        digest = hashlib.sha256(repr(own).encode())
         for array in (self.panel.values, self.panel.static, self.panel.unit, self.context):
             digest.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
@@ -168,7 +157,7 @@ class Shadows:
 
 
 def fit_shadows(
-    shadows: Maker, folder: Path, *, workers: Workers = 1, progress: Report | None = None
+    shadows: Shadows, folder: Path, *, workers: Workers = 1, progress: Report | None = None
 ) -> dict[Arm, dict[str, Features]]:
     """Returns features [shadow, feature] of both arms, by name; fits what the folder does not hold yet.
 
@@ -198,7 +187,7 @@ def _path(folder: Path, job: Job) -> Path:
     return folder / f"{job[0]}-{job[1]:05d}.safetensors"
 
 
-def _make(shadows: Maker, folder: Path, jobs: Sequence[Job]) -> int:
+def _make(shadows: Shadows, folder: Path, jobs: Sequence[Job]) -> int:
     for job, features in zip(jobs, shadows.make(jobs), strict=True):
         with whole_file(_path(folder, job)) as draft:
             save_file(features, draft)

@@ -72,8 +72,7 @@ def rows_by_party(panel: Panel, arrays: Mapping[str, np.ndarray] | None = None) 
     schema = panel.schema
     marginals = () if arrays is None else Facts.from_arrays(dict(arrays)).marginals
     encoding = Encoding.of(schema, marginals, linear_scales(schema, None))
-    classes = np.zeros(panel.num_series, dtype=np.int64)
-    return [(own.party, rows_of(own, panel, encoding, classes, 0)) for own in partition(schema)]
+    return [(own.party, rows_of(own, panel, encoding)) for own in partition(schema)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,7 +33,13 @@ _COMMANDS = {
     "data": "Make example data; partition large tables.",
     "demo": "Make invented homes, spend a budget on them, and show synthetic homes with their certificate.",
 }
-_ELSEWHERE = {"impute": "complete", "forecast": "complete", "certificate": "verify"}
+_ELSEWHERE = {
+    "impute": "complete",
+    "forecast": "complete",
+    "certificate": "verify",
+    "compare": "evaluate",
+    "report": "evaluate",
+}
 
 
 class _OnDemand(typer.core.TyperGroup):
@@ -47,7 +53,9 @@ class _OnDemand(typer.core.TyperGroup):
 def _loaded(name: str) -> Any:
     module = import_module(f"understudy.cli.{_ELSEWHERE.get(name, name)}")
     if hasattr(module, "app"):
-        return typer.main.get_group(module.app)
+        group = typer.main.get_group(module.app)
+        group.help, group.no_args_is_help = _COMMANDS[name], True
+        return group
     alone = Commands(add_completion=False)
     alone.command(name)(getattr(module, name))
     return typer.main.get_command(alone)
@@ -55,9 +63,8 @@ def _loaded(name: str) -> Any:
 
 app = Commands(
     name="understudy",
-    help="Generate synthetic time series that stand in for sensitive ones, under differential privacy.",
     epilog="Exit codes: 0 done, 1 internal error, 2 bad input, 3 missing data or extra, 4 budget refused, "
-    "5 unknown signer.",
+    "5 unknown signer, 6 certificate contradicted.",
     cls=_OnDemand,
     no_args_is_help=True,
     pretty_exceptions_enable=False,

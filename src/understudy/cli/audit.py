@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from understudy.cli.console import Commands, Output, Progress, bold, table
-from understudy.cli.options import ContextFile, RealTables, WindowSteps, WindowStride
+from understudy.cli.console import Commands, Output, bold, table
+from understudy.cli.options import ClusterAddress, ContextFile, Processes, RealTables, WindowSteps, WindowStride
 from understudy.cli.panels import read_real, read_release
 from understudy.cli.places import existing, write
 from understudy.cli.pretrain import public_series
@@ -18,7 +18,7 @@ from understudy.report.record import RunRecord, with_audit
 from understudy.workers import workers_of
 
 if TYPE_CHECKING:
-    from understudy.audit.release import Audited, Findings
+    from understudy.audit.release import Findings
     from understudy.audit.shadows import ShadowAudit
     from understudy.audit.transcript import Inversion
 
@@ -33,15 +33,12 @@ class _AttackUnlessNamed(typer.core.TyperGroup):
 
 
 _USUAL = "attack"
-app = Commands(
-    help="Try to contradict a certificate (RELEASE), or look at gradients on public series.",
-    cls=_AttackUnlessNamed,
-    no_args_is_help=True,
-)
+app = Commands(cls=_AttackUnlessNamed)
 INTERNAL = "Internal: real series were read without a charge. An attack that fails proves nothing."
 _PUBLIC = "Internal, and of public series: norms of single units' gradients have no noise on them."
 TRANSCRIPT = "asif+"
 _SIMULATED_HOMES = 400
+CONTRADICTED = 6  # exit code of an audit whose attacks contradict the certificate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,19 +53,18 @@ class Refits:
         str, "Targets: assd (as first published) or assd+; asif+ inverts the features that parties send."
     ] = "assd+"
     work: Annotated[Path | None, "Folder for shadow fits; a killed audit resumes from it."] = None
-    workers: Annotated[str, "Processes, or tcp://host:port of a Dask scheduler."] = "1"
+    workers: Processes = 1
+    cluster: ClusterAddress = None
 
-    @property
-    def wanted(self) -> bool:
-        """Whether the release is refitted at all."""
-        return bool(self.shadows) or self.budget_minutes is not None
-
-    def check(self) -> None:
-        """Refuses options that contradict each other."""
+    def folder(self) -> Path | None:
+        """Returns where shadows are kept, None if none are made; refuses options that contradict each other."""
         if self.shadows and self.budget_minutes is not None:
             raise InputError("--shadows, --budget-minutes: one of them is expected, got both.")
-        if self.wanted and self.work is None:
+        if not self.shadows and self.budget_minutes is None:
+            return None
+        if self.work is None:
             raise InputError("--work: shadows need a folder to be kept in. Name one; it is internal.")
+        return self.work
 
 
 @app.command(_USUAL)
@@ -76,7 +72,7 @@ def audit(
     output: Output,
     tables: RealTables,
     refits: Refits,
-    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release.")],
+    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="Release directory to attack.")],
     attempts: Annotated[int, typer.Option(min=20, help="Attempts per question.")] = 500,
     record: Annotated[Path | None, "Record of `evaluate --record` that receives the findings."] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed for the choices of the attacks.")] = 0,
@@ -84,7 +80,7 @@ def audit(
     """Attack a release: membership, singling out, linkability, inference; with --shadows, by refitting it."""
     from understudy.audit import release as audits
 
-    refits.check()
+    work = refits.folder()
     if record is not None:
         existing(record, "--record")
     with output.progress() as progress:
@@ -100,8 +96,16 @@ def audit(
         inverted, made = dict[str, "Inversion"](), dict[str, "ShadowAudit"]()
         if refits.attack == TRANSCRIPT:
             inverted = audits.transcript_audit(audited, seed=seed)
-        elif refits.wanted:
-            told, made = _shadows(audited, refits, output, progress)
+        elif work is not None:
+            per_arm, workers = refits.shadows, workers_of(refits.workers, refits.cluster)
+            if refits.budget_minutes is not None:
+                progress("timing one shadow", 0.1)
+                per_arm, sentence = audits.planned(audited, refits.attack, refits.budget_minutes, workers)
+                told = [sentence]
+                output.say(sentence)  # before the work, so that it can be stopped
+            made = audits.shadow_audits(
+                audited, refits.attack, work, per_arm=per_arm, workers=workers, progress=progress
+            )
     broken = [name for name, own in made.items() if own.result.contradicts(candidate.release.certificate)]
     said = [audit.result.sentence() for audit in made.values()]
     said += [f"Features that '{party}' sends: {inversion.sentence()}" for party, inversion in inverted.items()]
@@ -110,41 +114,23 @@ def audit(
         verdict = f"CONTRADICTED by: {', '.join(broken)}." if broken else "The certificate was not contradicted."
     if record is not None:
         found = [_finding(target, audit, target in broken) for target, audit in made.items()]
-        write(record, with_audit(RunRecord.load(record), candidate.release.certificate, found).dumps())
+        write(record, with_audit(RunRecord.load(record), candidate.release.certificate, found).dumps(), private=True)
     facts = _facts(findings, made, inverted) | {"plan": told, "contradicted_by": broken}
     output.result(facts, bold(INTERNAL), *_tables(findings, made), *said, bold(verdict))
     if broken:
-        raise typer.Exit(1)
+        raise typer.Exit(CONTRADICTED)
 
 
-def _shadows(
-    audited: "Audited", refits: Refits, output: Output, progress: Progress
-) -> "tuple[list[str], dict[str, ShadowAudit]]":
-    """Reports what this many shadow fits could prove, and runs them."""
-    from understudy.audit import release as audits
-
-    assert refits.work is not None
-    told, shadows, workers = [], refits.shadows, workers_of(refits.workers)
-    if refits.budget_minutes is not None:
-        progress("timing one shadow", 0.1)
-        plan = audits.planned(audited, refits.attack, refits.budget_minutes, workers)
-        shadows, told = plan.per_arm, [plan.sentence()]
-        output.say(plan.sentence())  # before the work, so that it can be stopped
-    made = audits.shadow_audits(
-        audited, refits.attack, refits.work, per_arm=shadows, workers=workers, progress=progress
-    )
-    return told, made
+def _result(audit: "ShadowAudit") -> dict[str, Any]:
+    names = ("attack", "epsilon", "ceiling", "confidence", "runs")
+    return {name: getattr(audit.result, name) for name in names}
 
 
 def _finding(target: str, audit: "ShadowAudit", contradicts: bool) -> dict[str, Any]:
     """One line of the report's table, with the scores that its pictures show."""
-    result, shown = audit.result, audit.scores[audit.result.attack]
-    return {
-        "attack": f"shadows, {target}, {result.attack}",
-        "epsilon": result.epsilon,
-        "ceiling": result.ceiling,
-        "confidence": result.confidence,
-        "runs": result.runs,
+    shown = audit.scores[audit.result.attack]
+    return _result(audit) | {
+        "attack": f"shadows, {target}, {audit.result.attack}",
         "contradicts": contradicts,
         "scores": {"absent": shown.absent.tolist(), "present": shown.present.tolist()},
     }
@@ -172,13 +158,7 @@ def _facts(findings: "Findings", made: "dict[str, ShadowAudit]", inverted: "dict
             name: asdict(answer) | {"risk": asdict(answer.risk)} for name, answer in findings.questions.items()
         },
         "shadows": {
-            target: {
-                "areas": {name: asdict(area) for name, area in audit.areas.items()},
-                "attack": audit.result.attack,
-                "epsilon": audit.result.epsilon,
-                "ceiling": audit.result.ceiling,
-                "runs": audit.result.runs,
-            }
+            target: {"areas": {name: asdict(area) for name, area in audit.areas.items()}} | _result(audit)
             for target, audit in made.items()
         },
         "transcript": {party: asdict(found) | {"ratio": found.ratio} for party, found in inverted.items()},
@@ -194,10 +174,10 @@ def diagnose(
     window_steps: WindowSteps = None,
     window_stride: WindowStride = None,
     noise: Annotated[float, typer.Option(min=1e-6, help="Noise multiplier of the updates.")] = 1.0,
-    iterations: Annotated[int, typer.Option(min=1, help="Updates.")] = 100,
+    iterations: Annotated[int, typer.Option(min=1, help="Number of iterations.")] = 100,
     tightness: Annotated[str, "Tightness of the bounds: loose, medium, tight or too-tight."] = "medium",
     operator: Annotated[str, "Operator of the bounds: tanh, hard, soft or straight-through."] = "tanh",
-    pictures: Annotated[Path | None, "Draw the tails of the norms into that folder."] = None,
+    pictures: Annotated[Path | None, "Folder for figures of the gradient norms."] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed for weight initialisation.")] = 0,
 ) -> None:
     """Look at single units' gradients of dit while it trains on PUBLIC series. Never point it at private ones."""

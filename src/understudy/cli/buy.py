@@ -11,8 +11,8 @@ from typing import Annotated
 
 import typer
 
-from understudy.cli.charging import charging, check_budget, left_in
 from understudy.cli.console import Commands, Output
+from understudy.cli.ledger import charging, check_budget, left_in
 from understudy.cli.options import TableFile
 from understudy.cli.places import existing, existing_table, named, require_room, unused, whole_file
 from understudy.data import Schema
@@ -23,7 +23,7 @@ from understudy.privacy.budget import Guarantee, at_most, check_delta, default_d
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.purchases import Bought, BuyBounds, BuyCategories, BuyPopulation, Purchase
 
-app = Commands(help="Buy a fact for the schema with differential privacy, from the ledger.", no_args_is_help=True)
+app = Commands()
 _SCHEMA_BYTES = 2**20
 
 
@@ -141,10 +141,9 @@ def _buy(
         except OSError as problem:  # the disk fails now, and the fact is paid
             problem.add_note(f"Write what was bought into the schema by hand: {bought.facts}.")
             raise
-        left = left_in(ledger)
+        left, left_words = left_in(ledger)
     first, *more = words(bought, draft, guarantee)
     price, unknown = plan.epsilon(), still_open(bought.schema)
-    runs = "" if left["runs_left"] is None else f", and {left['runs_left']} of {ledger.composition.max_runs} runs"
     output.result(
         {
             "schema": str(out),
@@ -159,6 +158,6 @@ def _buy(
         *more,
         f"Charged epsilon = {at_most(price, 4)} as '{purchase.label}'. The ledger counts it as a run, with a run's "
         f"share of delta ({at_most(guarantee.delta)}); `understudy ledger show` keeps where the fact came from.",
-        f"Left in the ledger of '{ledger.name}': {left['epsilon_left']:.4g}{runs}.",
+        left_words,
         f"Wrote {out}." + (f" Still open: {', '.join(unknown)}." if unknown else ""),
     )

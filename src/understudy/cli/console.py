@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import wraps
 from typing import Annotated, Any, Literal, get_type_hints
 
@@ -84,35 +84,32 @@ class Commands(typer.Typer):
 
 
 def _with_fields(function: Callable[..., None]) -> Callable[..., None]:
-    hints = get_type_hints(function, include_extras=True)
-    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    groups: dict[str, Any] = {name: kind for name, kind in get_type_hints(function).items() if is_dataclass(kind)}
 
     @wraps(function)
     def command(**given: Any) -> None:
         made = {name: kind(**{own.name: given.pop(own.name) for own in fields(kind)}) for name, kind in groups.items()}
         function(**given, **made)
 
-    options: list[inspect.Parameter] = []
-    for name, one in inspect.signature(function).parameters.items():
-        if name in groups:
-            own_hints = get_type_hints(groups[name], include_extras=True)
-            options += [_option(own.name, own_hints[own.name], own.default) for own in fields(groups[name])]
-        else:
-            options.append(_option(name, hints[name], one.default))
-    options.sort(key=lambda one: one.name in ("json", "quiet"))  # last on the page of help
+    options = sorted(_options(function), key=lambda one: one.name in ("json", "quiet"))  # last on the page of help
     command.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     command.__annotations__ = {one.name: one.annotation for one in options}
     return command
 
 
-def _option(name: str, hint: Any, default: Any) -> inspect.Parameter:
-    """Returns the parameter that Typer knows; text beside a type stands for an option with this help."""
-    told = getattr(hint, "__metadata__", (None,))[0]
-    if isinstance(told, str):
-        flag = [f"--{name.replace('_', '-')}"] if hint.__origin__ is bool else []  # without a form that says no
-        hint = Annotated[hint.__origin__, typer.Option(*flag, help=told)]
-    default = inspect.Parameter.empty if default is MISSING else default
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+def _options(taker: Any) -> Iterator[inspect.Parameter]:
+    """Yields the parameters that Typer knows; text beside a type stands for an option with this help."""
+    hints = get_type_hints(taker, include_extras=True)
+    for name, one in inspect.signature(taker).parameters.items():
+        hint = hints[name]
+        if is_dataclass(hint):
+            yield from _options(hint)
+            continue
+        told = getattr(hint, "__metadata__", (None,))[0]
+        if isinstance(told, str):
+            flag = [f"--{name.replace('_', '-')}"] if hint.__origin__ is bool else []  # without a form that says no
+            hint = Annotated[hint.__origin__, typer.Option(*flag, help=told)]
+        yield inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=hint)
 
 
 def clean(text: str) -> str:

@@ -15,7 +15,7 @@ from understudy.data import Schema, write_households, write_intensive_care
 from understudy.data.repartition import partition_by_unit
 from understudy.errors import InputError
 
-app = Commands(help="Make example data; partition large tables.", no_args_is_help=True)
+app = Commands()
 MAX_UNITS = 100_000
 MAX_PARTITIONS = 1000
 _EXAMPLES: dict[str, tuple[Callable[..., tuple[Path, ...]], str]] = {

@@ -1,21 +1,16 @@
 """`understudy federate`: several organisations train one release together, each in a process of its own."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from understudy.cli.console import Commands, Output
 from understudy.cli.places import existing, unused
+from understudy.privacy.certificate import Certificate
 
-if TYPE_CHECKING:
-    from understudy.privacy.certificate import Certificate
-
-app = Commands(
-    help="Train across several organisations: an aggregator, a process for each party, mutual TLS.",
-    no_args_is_help=True,
-)
-Config = Annotated[Path, typer.Argument(help="Its TOML file; paths in it are relative to it.")]
+app = Commands()
+Config = Annotated[Path, typer.Argument(help="TOML file of this side; its paths are relative to it.")]
 
 
 @app.command("example")
@@ -80,7 +75,6 @@ def simulate(output: Output, config: Config) -> None:
     """Run all sides on this machine, each a process with its own keys and ledger; again to resume."""
     from understudy.federated.config import Simulation, load
     from understudy.federated.launch import simulate as run_all
-    from understudy.privacy.certificate import Certificate
 
     plan = load(config, Simulation)
     for table in plan.tables.values():
@@ -107,7 +101,7 @@ def flower(
     )
 
 
-def _report(output: Output, out: Path, certificate: "Certificate") -> None:
+def _report(output: Output, out: Path, certificate: Certificate) -> None:
     names = [str(entry.get("party")) for entry in certificate.parties]
     facts = {
         "release": str(out),

@@ -10,7 +10,7 @@ import typer
 from understudy.cli.console import Output
 from understudy.cli.places import existing, unused, write
 from understudy.data import draft_schema
-from understudy.data.io import STATEMENT, AlikeColumns, DraftOptions
+from understudy.data.io.draft import STATEMENT, AlikeColumns, DraftOptions
 from understudy.data.schema import CsvFormat
 
 
@@ -55,7 +55,7 @@ def init(
 def _drafted(file: Path, options: DraftOptions, *, asking: bool) -> tuple[str, DraftOptions]:
     """Returns the draft and what was allowed for it; a person at a terminal is asked before anything is looked at."""
     try:
-        text = draft_schema(file, options=replace(options, peek=False))
+        text = draft_schema(file, options=options)
     except AlikeColumns:
         if not asking:
             raise
@@ -65,7 +65,9 @@ def _drafted(file: Path, options: DraftOptions, *, asking: bool) -> tuple[str, D
             abort=True,
         )
         options = replace(options, columns_are_public=True)
-        text = draft_schema(file, options=replace(options, peek=False))
-    if asking and not options.peek and file.suffix.lower() == ".csv":
-        options = replace(options, peek=typer.confirm(f"A CSV file has no types. May init look at {STATEMENT}?"))
-    return (draft_schema(file, options=options) if options.peek else text), options
+        text = draft_schema(file, options=options)
+    untyped = file.suffix.lower() == ".csv" and not options.peek
+    if asking and untyped and typer.confirm(f"A CSV file has no types. May init look at {STATEMENT}?"):
+        options = replace(options, peek=True)
+        text = draft_schema(file, options=options)
+    return text, options

@@ -9,7 +9,7 @@ from understudy.cli.console import Commands, Output, table
 from understudy.cli.places import existing, unused, whole_file
 from understudy.privacy import keys
 
-app = Commands(help="Make, list, export and trust the keys that sign certificates.", no_args_is_help=True)
+app = Commands()
 Name = Annotated[str, typer.Argument(help="Name of the key.")]
 
 

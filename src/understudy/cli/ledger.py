@@ -1,5 +1,7 @@
-"""`understudy ledger`: what has been spent on a population, and what is left."""
+"""`understudy ledger`: what has been spent on a population and what is left; and how other commands charge it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,12 +13,15 @@ from understudy.cli.places import existing
 from understudy.data import Schema
 from understudy.errors import LedgerError
 from understudy.privacy import registry
-from understudy.privacy.budget import at_most
+from understudy.privacy.budget import Guarantee, at_least, at_most
 from understudy.privacy.certificate import Certificate
+from understudy.privacy.charges import NOT_COVERED, declared
 from understudy.privacy.ledger import Ledger
+from understudy.privacy.noise import NoiseSource
+from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.store import Store
 
-app = Commands(help="Show what was charged to a population and what is left; raise a budget.", no_args_is_help=True)
+app = Commands()
 Where = Annotated[Path, typer.Argument(help="Schema in the folder of its ledger, or a ledger file.")]
 
 
@@ -44,7 +49,8 @@ def show(output: Output, where: Where) -> None:
         facts,
         f"Population '{ledger.name}': {ledger.unit_sentence}",
         charges if facts["charges"] else "Nothing has been charged yet.",
-        f"Left of epsilon = {ledger.guarantee.epsilon:g}: {left.epsilon:.4g}, at delta = {left.delta:.3g} a run{runs}.",
+        f"Left of epsilon = {ledger.guarantee.epsilon:g}: {at_least(left.epsilon)}, "
+        f"at delta = {at_least(left.delta)} a run{runs}.",
         *facts["amendments"],
     )
 
@@ -77,10 +83,11 @@ def adopt(
 @app.command("list")
 def list_ledgers(output: Output) -> None:
     """List the populations that this computer knows, and where their ledgers are."""
-    known = registry.populations()
-    facts = [{"name": name, "ledger": str(path), "there": path.exists()} for name, path in known.items()]
-    rows = ((name, f"{path}{'' if path.exists() else ' (gone)'}") for name, path in known.items())
-    shown = table("population", "ledger", rows=rows) if known else "No population has a ledger yet."
+    facts = [
+        {"name": name, "ledger": str(path), "there": path.exists()} for name, path in registry.populations().items()
+    ]
+    rows = ((str(one["name"]), f"{one['ledger']}{'' if one['there'] else ' (gone)'}") for one in facts)
+    shown = table("population", "ledger", rows=rows) if facts else "No population has a ledger yet."
     output.result({"populations": facts}, shown)
 
 
@@ -96,13 +103,14 @@ def check(
     certificate = Certificate.load(existing(release, "RELEASE"))
     if certificate.ledger.get("kind") == "in-memory":
         raise LedgerError(
-            f"'{release}' was charged in memory only, so no ledger file remembers it; its certificate says "
+            f"'{release}' was charged in memory only, so no ledger file contains it; its certificate says "
             f"'{certificate.status}'. `understudy ledger show` lists runs that are not private."
         )
     if not ledger.knows(str(certificate.ledger.get("head"))):
         raise LedgerError(
-            f"The ledger of '{ledger.name}' does not remember '{release}'. Either the release belongs to "
-            "another population, or an old copy of the ledger was put back and has forgotten what was spent."
+            f"The ledger of '{ledger.name}' does not contain '{release}'. Either the release belongs to "
+            "another population, or an older copy of the ledger was put back. Put the newest copy back, or pass the "
+            "ledger of the release's population."
         )
     amended = ledger.amendments()
     facts = {"ledger": str(ledger.path), "release": str(release), "remembers": True, "amendments": amended}
@@ -123,15 +131,20 @@ def opened(where: Path) -> Ledger:
     return ledger
 
 
+def known(population: str) -> Ledger | None:
+    """Returns a population's ledger; None where this computer does not have it."""
+    path = registry.lookup(population)
+    return None if path is None or not path.exists() else Ledger.open(path)
+
+
 def facts_of_payer(certificate: Certificate) -> dict[str, Any] | None:
     """Returns the public facts of the ledger that paid for a release; None where this computer does not have it."""
-    path = registry.lookup(certificate.population)
-    if path is None or not path.exists():
+    ledger = known(certificate.population)
+    if ledger is None or not ledger.knows(str(certificate.ledger.get("head"))):
         return None
-    ledger = Ledger.open(path)
     facts = facts_of(ledger)
     del facts["file"]  # where it lies is not public
-    return facts if ledger.knows(str(certificate.ledger.get("head"))) else None
+    return facts
 
 
 def facts_of(ledger: Ledger) -> dict[str, Any]:
@@ -151,3 +164,54 @@ def facts_of(ledger: Ledger) -> dict[str, Any]:
         "remaining": asdict(ledger.remaining()),
         "charges": charges,
     }
+
+
+def check_budget(schema_file: Path, schema: Schema, plan: SpendingPlan, label: str) -> None:
+    """Refuses what the ledger can't pay, before the table is read.
+
+    A ledger that does not exist yet, because the run will make it, is judged by what it would declare.
+    """
+    from understudy.planning.choices import existing_ledger
+
+    ledger = existing_ledger(schema_file, schema) or Ledger.in_memory(**declared(schema))
+    ledger.check(plan, label=label)
+
+
+Left = tuple[dict[str, Any], str]
+
+
+def left_in(ledger: Ledger) -> Left:
+    """Returns what the ledger has left, as facts and in words."""
+    left = ledger.remaining()
+    runs = "" if left.runs is None else f", and {left.runs} of {ledger.composition.max_runs} runs"
+    words = f"Left in the ledger of '{ledger.name}': {at_least(left.epsilon)}{runs}."
+    return {"file": str(ledger.path), "epsilon_left": left.epsilon, "runs_left": left.runs}, words
+
+
+def record_uncovered(ledger: Ledger, what: str) -> None:
+    """Writes into the population's ledger, as a charge of nothing, what no guarantee covers."""
+    nothing = SpendingPlan((), Guarantee(ledger.guarantee.epsilon, ledger.composition.run_delta))
+    ledger.charge(nothing, label=what, noise=NoiseSource.secure())
+
+
+def without_limit(ledger: Ledger, schema: Schema, guarantee: Guarantee, label: str) -> Ledger:
+    """Returns the ledger of one run that is not private, after the population's ledger has recorded that run."""
+    record_uncovered(ledger, f"{label}: {NOT_COVERED}")
+    who, size = schema.unit.sentence(), schema.protected_units
+    return Ledger.in_memory(guarantee, name=schema.name, unit_sentence=who, population=size)
+
+
+@contextmanager
+def charging(schema_file: Path, schema: Schema) -> Iterator[Ledger]:
+    """Yields the population's ledger; adds to any error whether it had been charged: a charge is never given back."""
+    ledger = Ledger.open_for(schema, schema_file.absolute().parent)
+    before = ledger.head()
+    try:
+        yield ledger
+    except BaseException as problem:
+        try:
+            if ledger.head() != before:
+                problem.add_note("The run had been charged and stays charged: `understudy ledger show` prints it.")
+        except LedgerError:  # the disk fails
+            problem.add_note("Whether the run was charged can't be read now: run `understudy ledger show` later.")
+        raise

@@ -1,6 +1,7 @@
 """The entry point, and the one place where errors become messages and exit codes.
 
-Exit codes: 0 done, 1 internal error, 2 bad input, 3 missing data or extra, 4 budget refused, 5 unknown signer.
+Exit codes: 0 done, 1 internal error, 2 bad input, 3 missing data or extra, 4 budget refused, 5 unknown signer,
+6 certificate contradicted.
 """
 
 import json
@@ -8,7 +9,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
@@ -21,27 +22,25 @@ _PATIENCE_SECONDS = 2.0  # a second Ctrl-C this soon must not cut the clean-up s
 _DEBUG_VARIABLE = "UNDERSTUDY_DEBUG"
 
 
-def main(arguments: Sequence[str] | None = None, call: Callable[[Sequence[str]], int] | None = None) -> int:
-    """Runs one command and returns its exit code; `call` runs it, `understudy`'s own commands if not given."""
+def main(arguments: Sequence[str] | None = None, commands: Any = None, program: str = "understudy") -> int:
+    """Runs one of a program's commands, by default of `understudy` itself, and returns its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         with _signals_raise_stopped():
-            return _run(given, call)
+            return _run(given, commands, program)
     except Stopped as stop:
         return _report(given, _with_notes("Stopped before the end; nothing half-written was left.", stop), BAD_INPUT)
 
 
-def _run(given: list[str], call: Callable[[Sequence[str]], int] | None) -> int:
+def _run(given: list[str], commands: Any, program: str) -> int:
     try:
         for stream in (sys.stdout, sys.stderr):
             with suppress(AttributeError, ValueError):
                 stream.reconfigure(errors="replace")  # type: ignore[union-attr]
-        with naming_extras(" ".join(["understudy", *given[:1]])):
-            if call is not None:
-                return call(given)
+        with naming_extras(" ".join([program, *given[:1]])):
             from understudy.cli import app
 
-            return app.call(given)
+            return app.call(given, commands or app.app, program)
     except UnderstudyError as problem:
         facts = problem.facts if isinstance(problem, CertificateError) else {}
         return _report(given, _with_notes(str(problem), problem), problem.exit_code, facts)
@@ -86,7 +85,7 @@ def _our_fault(problem: Exception) -> str:
         place = place.tb_next
     where = "" if place is None else f" in {place.tb_frame.f_globals.get('__name__')}, line {place.tb_lineno}"
     return (
-        f"This is our fault, not yours: {type(problem).__name__}{where}. Nothing half-written was left. "
+        f"Internal error: {type(problem).__name__}{where}. No partly written file was left. "
         f"Please report it. {_DEBUG_VARIABLE}=1 shows details; they may quote private data: read them first."
     )
 

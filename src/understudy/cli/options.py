@@ -22,11 +22,16 @@ TableFile = Annotated[str, typer.Argument(help=f"The private table: {TABLE_HELP}
 _EPSILON = {"parser": epsilon_of, "metavar": "NUMBER|none"}
 Epsilon = Annotated[float, typer.Option(help="Epsilon of this run. 1 is strict, 10 is weak.", **_EPSILON)]
 PlannedEpsilon = Annotated[
-    float | None, typer.Option(help="Default: the budget's epsilon divided by max_runs.", **_EPSILON)
+    float | None,
+    typer.Option(help="Epsilon of this run. Default: the budget's epsilon divided by max_runs.", **_EPSILON),
+]
+Processes = Annotated[int, typer.Option(min=1, help="Processes of this machine that share the work.")]
+ClusterAddress = Annotated[
+    str | None, "Dask scheduler to use instead, tcp://host:port; its workers must see the same files."
 ]
 ContextFile = Annotated[Path | None, "Table of public context by time."]
 NotPrivate = Annotated[bool, "Run a published form that protects no unit; needs --epsilon none."]
-Delta = Annotated[float | None, "Default: the ledger's delta divided by max_runs."]
+Delta = Annotated[float | None, "Delta of this run. Default: the ledger's delta divided by max_runs."]
 WindowSteps = Annotated[int | None, typer.Option(min=1, help="Cut series into windows of this many steps.")]
 WindowStride = Annotated[
     int | None, typer.Option(min=1, help="Steps from one window to the next. Default: --window-steps.")
@@ -73,7 +78,9 @@ class RealTables:
 class Measures:
     """Which measures are taken, and how thoroughly."""
 
-    suite: Annotated[list[str] | None, "Suite of measures; may be repeated."] = None
+    suite: Annotated[
+        list[str] | None, "Metric suite, such as general; may be repeated. Default: all installed suites."
+    ] = None
     budget: Annotated[Literal["quick", "paper"], "quick: 3 trainings of 500 updates each; paper: as published."] = (
         "quick"
     )

@@ -1,22 +1,32 @@
-"""The series that `evaluate` and `compare` put side by side: synthetic, real, and real ones kept out of the run."""
+"""The series that commands read: synthetic ones, real ones, and units that are kept out of a run.
 
+Units are drawn or listed, checked before anything is charged, and unseen when a release is judged.
+"""
+
+import csv
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from understudy.cli.console import Progress
-from understudy.cli.holdouts import ALL, apart, read_list, require_unseen
 from understudy.cli.options import RealTables
 from understudy.cli.places import existing, existing_table, named
 from understudy.cli.sample import sample_in_pieces
 from understudy.data import Continuous, Integer, Panel, Schema, Table, read_panel, windows
+from understudy.data.io.checks import MIN_UNITS
 from understudy.data.io.stores import TABLE_SUFFIXES
+from understudy.data.panel import concatenate
 from understudy.data.table import table_of
-from understudy.errors import InputError, ReleaseError
+from understudy.errors import DataError, InputError, ReleaseError
+from understudy.evaluate.panels import MIN_SERIES
 from understudy.privacy.certificate import file_hashes
 from understudy.synthesizers import Release
 from understudy.synthesizers.release import DATA_FILE
+
+ALL = sys.maxsize  # units
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,11 +36,6 @@ class Candidate:
     name: str
     panel: Panel
     release: Release | None
-
-    @property
-    def folders(self) -> list[Path]:
-        """Where the release lies; none for a table made elsewhere."""
-        return [self.release.source] if self.release is not None and self.release.source is not None else []
 
     def cut(self, panel: Panel) -> Panel:
         """Returns real series in windows where the release was made of windows."""
@@ -73,8 +78,17 @@ def read_real(
     listed = read_list(existing(tables.holdout, "--holdout"), schema)
     if listed is None:
         return _read(table, max_units, seed), _read(_table(tables.holdout, schema, tables), max_units, seed)
-    require_unseen(listed, candidate.folders, schema, strict=False)
-    return apart(table, listed, ALL if table.in_memory else max_units, seed, "--holdout")
+    require_unseen(listed, [candidate], schema, strict=False)
+    table, rng = _with_names(table), np.random.default_rng(seed)
+    others, held_out = (
+        table.sample_units(
+            ALL if table.in_memory else max_units,
+            rng,
+            among=lambda panel: np.flatnonzero(_listed(panel, listed) == wanted),  # noqa: B023
+        )
+        for wanted in (False, True)
+    )
+    return others, _some(held_out, "--holdout")
 
 
 def _table(place: Path | str, schema: Schema, tables: RealTables) -> Table:
@@ -120,3 +134,140 @@ def _lenient(schema: Schema) -> Schema:
         for channel in schema.channels
     )
     return replace(schema, channels=channels)
+
+
+def list_beside(release: Path) -> Path:
+    """Returns where the list of the units that a release's run did not see lies."""
+    return release.with_name(f"{release.name}.holdout.csv")
+
+
+def read_list(file: Path, schema: Schema) -> set[str] | None:
+    """Returns the units of a list written by `synth`; None if the file is a table of series.
+
+    Privacy: private. Identifiers are never printed.
+    """
+    if file.suffix != ".csv":
+        return None
+    with file.open(encoding="utf-8", newline="") as lines:
+        rows = csv.reader(lines)
+        header = next(rows, [])
+        return {row[0] for row in rows if row} if header == [schema.unit.column or "series"] else None
+
+
+def _with_names(table: Table) -> Table:
+    """Returns a table whose units have identifiers; units of a table in memory that has none are numbered."""
+    if table.in_memory:
+        panel = table.read()
+        return table if panel.unit_ids is not None else Table.of(replace(panel, unit_ids=np.arange(panel.num_units)))
+    if table.schema.unit.column is None:
+        raise InputError("--holdout: units of a table in partitions need unit.column in the schema. Declare it.")
+    return table
+
+
+def _listed(panel: Panel, listed: set[str]) -> np.ndarray:
+    assert panel.unit_ids is not None
+    return np.isin([str(identifier) for identifier in panel.unit_ids], list(listed))
+
+
+def _some(held_out: Panel, option: str) -> Panel:
+    if not held_out.num_units:
+        raise InputError(f"{option}: none of the listed units is in the real table. Name the list of this table.")
+    return held_out
+
+
+def split_table(
+    table: Table, share: float | None, listed: Path | None, rng: np.random.Generator
+) -> tuple[Table, Panel | None]:
+    """Returns the units to learn from, and those kept out: drawn, each on its own coin, or listed.
+
+    Of a table in partitions only the units kept out are held in memory.
+
+    Privacy: a list is fixed before the table is read, so neighbouring tables still differ by one unit.
+    """
+    if share is None and listed is None:
+        return Table.of(replace(table.read(), unit_ids=None)) if table.in_memory else table, None
+    named, units = _with_names(table), set[str]()
+    if share is None and listed is not None:
+        if named is not table:
+            raise InputError(
+                "--holdout-list: units with identifiers are expected, got a table that has none. Were its rows "
+                "numbered, one unit more or less would move others into the list or out of it. Name unit.column in "
+                "the schema, or draw units with --holdout."
+            )
+        found = read_list(listed, table.schema)
+        if found is None:
+            raise InputError(
+                f"--holdout-list: a list with the single column '{table.schema.unit.column or 'series'}' is expected, "
+                f"such as OUT.holdout.csv of an earlier run, and '{listed}' is none. Name such a list."
+            )
+        units = found
+    kept_out = [
+        panel.take_units(np.flatnonzero(_listed(panel, units))) if share is None else panel.split(share, rng)[1]
+        for panel in named.panels()
+    ]
+    identifiers = [str(one) for panel in kept_out if panel.unit_ids is not None for one in panel.unit_ids.tolist()]
+    held_out = _some(replace(concatenate(kept_out), unit_ids=np.array(identifiers)), "--holdout-list")
+    train = named.without(frozenset(identifiers))
+    return Table.of(train.read()) if table.in_memory else train, held_out
+
+
+def check_share(share: float | None, schema: Schema, *, allow_few_units: bool) -> None:
+    """Refuses a share that leaves too few units on either side, from the declared population alone."""
+    population = schema.population.size
+    if share is None or population is None or schema.unit.kind != "entity":
+        return
+    for part, least, what, otherwise in (
+        (1 - share, 0 if allow_few_units else MIN_UNITS, "remain", "Keep fewer units out, or give --allow-few-units"),
+        (share, MIN_SERIES, "be kept out, because `evaluate` refuses fewer", "Keep more units out, or omit --holdout"),
+    ):
+        if population * part < least:
+            raise InputError(
+                f"--holdout: at least {least} units are expected to {what}, and {share:g} of the declared population "
+                f"of {population:,} gives fewer. Nothing was charged. {otherwise}."
+            )
+
+
+def check_split(train: Table, held_out: Panel | None, schema: Schema, *, allow_few_units: bool) -> None:
+    """Refuses a split with too few units on either side, before the charge. Says which side, never how many.
+
+    Privacy: as `check_units`: an error for the holder of the table, before anything is learned or released.
+    """
+    if held_out is None:
+        return
+    if train.num_units < MIN_UNITS and not allow_few_units:
+        raise DataError(
+            f"At least {MIN_UNITS} units are expected to learn from, and fewer remain after others were kept out. "
+            "Nothing was charged. Keep fewer units out, or give --allow-few-units with a reason.",
+            column=schema.unit.column,
+        )
+    # Units as `evaluate` counts them: every series its own where units are not entities.
+    judged = held_out.num_units if held_out.schema.unit.kind == "entity" else held_out.num_series
+    if judged < MIN_SERIES:
+        raise DataError(
+            f"At least {MIN_SERIES} kept-out units are expected, because `evaluate` refuses fewer, and fewer were kept "
+            "out. Nothing was charged. Keep more units out, or none.",
+            column=schema.unit.column,
+        )
+
+
+def require_unseen(listed: set[str], candidates: Sequence[Candidate], schema: Schema, *, strict: bool) -> None:
+    """Refuses units that one of the releases was trained on.
+
+    Args:
+        strict: Whether a release without its list in the same folder is refused, too.
+    """
+    for release in filter(None, (one.release.source for one in candidates if one.release is not None)):
+        own = list_beside(release)
+        known = read_list(own, schema) if own.exists() else None
+        if known is None and strict:
+            raise InputError(
+                f"--holdout: which units trained '{release.name}' is not known: its list '{own.name}' is expected "
+                "in the same folder and is not there. Put it back under that name; a release made without a holdout "
+                "has seen all units: make it again with `synth --holdout-list`."
+            )
+        if known is not None and not listed <= known:
+            raise InputError(
+                f"--holdout: units that no run has seen are expected, and some of the listed ones trained "
+                f"'{release.name}'. Make the releases with one list: `synth --holdout-list FILE` takes the list of an "
+                "earlier release."
+            )

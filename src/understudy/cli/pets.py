@@ -11,8 +11,8 @@ from typing import Annotated
 
 import typer
 
-from understudy.cli.charging import charging, left_in
 from understudy.cli.console import Commands, Output
+from understudy.cli.ledger import charging, left_in
 from understudy.cli.options import ContextFile, Delta, FewUnits, WindowSteps
 from understudy.cli.places import existing, folder_for, require_room, unused
 from understudy.data import Schema, read_panel
@@ -21,9 +21,7 @@ from understudy.planning.choices import guarantee_for, require_budget
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.release import Release
 
-app = Commands(
-    help="Run private evolution in two places: vote where the data is, evolve elsewhere.", no_args_is_help=True
-)
+app = Commands()
 Pack = Annotated[str, "Module pack: general, or a file. Both sides need the same one."]
 _BALLOT_BYTES = 32 * 2**20
 _STATE, _RELEASE = "state.safetensors", "release"
@@ -86,12 +84,12 @@ def vote(
         with charging(schema, contract) as ledger:
             ballot = two_places.answer(asked, panels, contract, ledger, noise, pack=pack, overrides=overrides)
             ballot.save(out)
-    left, paid = ballot.facts["left"], left_in(ledger)
+    left, (paid, paid_words) = ballot.facts["left"], left_in(ledger)
     done = "The run is complete." if left == 0 else f"{left} votes of the run are left."
     output.result(
         {"ballot": str(out), "run": ballot.facts["run"], "votes_left": left, "ledger": paid},
         f"Wrote {out}. {done}",
-        f"Left in the ledger of '{ledger.name}': {paid['epsilon_left']:.4g}.",
+        paid_words,
     )
 
 

@@ -12,7 +12,7 @@ from understudy.cli.console import Output, bold, table
 from understudy.cli.options import ContextFile, Delta, MethodOptions, NotPrivate, PlannedEpsilon
 from understudy.planning import Plan
 from understudy.planning.simulation import Simulation
-from understudy.privacy.budget import at_most
+from understudy.privacy.budget import at_least, at_most
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,8 +24,10 @@ class Planned:
     delta: Delta = None
     not_private: NotPrivate = False
     population: Annotated[int | None, typer.Option(min=1, help="Plan as if the population had this many units.")] = None
-    simulate: Annotated[bool, "Try several epsilons on invented series."] = False
-    public: Annotated[Path | None, "Try them on this public table instead. Implies --simulate."] = None
+    simulate: Annotated[bool, "Fit simulated series at several epsilons."] = False
+    public: Annotated[Path | None, "Public table for --simulate, in place of simulated series. Implies --simulate."] = (
+        None
+    )
     context: ContextFile = None
 
 
@@ -40,7 +42,7 @@ def shown(plan: Plan) -> list[RenderableType]:
     """Returns a plan for a person."""
     left = "no ledger yet: the first run makes it"
     if plan.ledger is not None:
-        left = f"epsilon {plan.ledger['epsilon']:.4g} left"
+        left = f"epsilon {at_least(plan.ledger['epsilon'])} left"
     lines: list[RenderableType] = [
         bold(f"Plan for '{plan.population}': {plan.units} units, method {plan.method}"),
         *plan.why,
@@ -67,7 +69,7 @@ def _shown_simulation(simulation: Simulation) -> list[RenderableType]:
             f"{tried.epsilon:g}",
             f"{tried.marginal_distance:.3f}",
             f"{tried.autocorrelation_error:.3f}",
-            {"nothing": "nothing: this epsilon buys nothing"}.get(tried.better_than_control, tried.better_than_control),
+            tried.better_than_control,
         )
         for tried in (*simulation.rows, simulation.control)
     ]

@@ -16,7 +16,7 @@ from understudy.errors import InputError
 from understudy.privacy.canonical import file_sha256
 from understudy.synthesizers.packs import Pack
 
-app = Commands(help="Train the modules that a method needs, on public data.", no_args_is_help=True)
+app = Commands()
 Out = Annotated[Path, "The pack to write, such as meters.safetensors; it must not exist yet."]
 Work = Annotated[Literal["quick", "standard"], "Training length; quick is for trials."]
 Seed = Annotated[int, typer.Option(min=0, help="Seed for weight initialisation and batches.")]
@@ -49,7 +49,8 @@ def pets(
 
     def train(provenance: dict[str, Any], progress: Progress) -> Pack:
         from understudy.synthesizers.pets.modules import Generation
-        from understudy.synthesizers.pets.pretraining import Effort, drawn_from, general_rules, pretrain
+        from understudy.synthesizers.pets.pretraining import Effort, drawn_from, pretrain
+        from understudy.synthesizers.pets.rules import general_rules
 
         rng = np.random.default_rng([seed, 1])
         source: Generation = general_rules
@@ -167,7 +168,7 @@ def _working_series(
 ) -> np.ndarray:
     """Returns public series in working scale and random order; windows of one series stay together."""
     from understudy.synthesizers.pets import pretraining
-    from understudy.synthesizers.pets.public_side import read_public
+    from understudy.synthesizers.pets.method import read_public
 
     if schema is not None:
         series = pretraining.scaled_panel(read_public(path, Schema.load(schema)))

@@ -6,26 +6,24 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 from threadpoolctl import threadpool_limits
 
 from understudy.cli.console import Output, Progress
-from understudy.cli.options import ContextFile
+from understudy.cli.options import ClusterAddress, ContextFile, Processes
 from understudy.cli.places import existing, outside, require_room, unused
 from understudy.data import Panel, Schema, concatenate, read_context, write_panel
 from understudy.data.dtypes import require_fit
-from understudy.data.io import read_context_windows
+from understudy.data.io.context import read_context_windows
 from understudy.errors import InputError
 from understudy.files import whole_folder
 from understudy.synthesizers import Release
 from understudy.workers import Workers, once_each, workers_of
 
-if TYPE_CHECKING:
-    Seed = int | np.random.SeedSequence | None
-
+Seed = int | np.random.SeedSequence | None
 _FILE_VALUES = 8_000_000  # of a file of a folder
 _PIECE_VALUES = 2_000_000  # series are sampled in pieces so that working copies stay small
 
@@ -39,14 +37,17 @@ def sample(
     label: Annotated[str | None, "Category of the label column to sample."] = None,
     start: Annotated[str | None, "Timestamp of the first step. Default: the schema's."] = None,
     seed: Annotated[int | None, "Seed to sample the same series again. Costs no privacy."] = None,
-    series_per_file: Annotated[int | None, typer.Option(min=1, help="Most series in a file of FOLDER/.")] = None,
-    workers: Annotated[str, "Processes, or a Dask scheduler, that write the files of FOLDER/."] = "1",
+    series_per_file: Annotated[
+        int | None, typer.Option(min=1, help="Maximum number of series per file of FOLDER/.")
+    ] = None,
+    workers: Processes = 1,
+    cluster: ClusterAddress = None,
 ) -> None:
     """Sample synthetic series. The release's certificate covers whatever is made from it."""
     folder = out.endswith("/")
     target = unused(outside(Path(out), existing(release, "RELEASE"), "--out"), "--out")
-    if not folder and (series_per_file is not None or workers != "1"):
-        raise InputError("--workers, --series-per-file: a folder to write is expected. End --out with '/'.")
+    if not folder and (series_per_file is not None or workers_of(workers, cluster) != 1):
+        raise InputError("--workers, --cluster, --series-per-file: a folder to write is expected. End --out with '/'.")
     opened = Release.load(release)
     schema = opened.schema
     num_series = n or usual_number(schema)
@@ -59,7 +60,9 @@ def sample(
         if folder:
             size = series_per_file or max(1, _FILE_VALUES // (schema.num_steps * schema.num_channels))
             source = release.resolve()
-            remarks = write_folder(source, wanted, target, num_series, seed, size, workers_of(workers), progress)
+            remarks = write_folder(
+                source, wanted, target, num_series, seed, size, workers_of(workers, cluster), progress
+            )
         else:
             remarks = write_file(opened, wanted, target, num_series, seed, progress)
     facts = {
@@ -82,7 +85,7 @@ def write_file(
     wanted: Mapping[str, Any],
     target: Path,
     num_series: int,
-    seed: "Seed",
+    seed: Seed,
     progress: Progress | None = None,
     first: int = 0,
 ) -> list[str]:
@@ -128,7 +131,7 @@ def write_folder(
     return list(dict.fromkeys(remarks))
 
 
-def _write_part(source: Path, wanted: Mapping[str, Any], part: tuple[Path, int, "Seed", int]) -> list[str]:
+def _write_part(source: Path, wanted: Mapping[str, Any], part: tuple[Path, int, Seed, int]) -> list[str]:
     """Samples one file, with one thread: sums over several threads differ in their last bits."""
     file, num_series, seed, first = part
     with suppress(ImportError):  # loaded before the limit is set, which then holds for it, too

@@ -5,21 +5,31 @@ key, then the charge. Whatever can fail should fail before it costs something.
 """
 
 import csv
-import os
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
 
-from understudy.cli.charging import charging, check_budget, left_in, without_limit
 from understudy.cli.console import Output
-from understudy.cli.holdouts import check_share, check_split, list_beside, split_table
-from understudy.cli.options import ContextFile, Delta, Epsilon, FewUnits, MethodOptions, NotPrivate, TableFile
-from understudy.cli.places import existing, existing_table, named, outside, require_room, unused, whole_file
+from understudy.cli.ledger import Left, charging, check_budget, left_in, without_limit
+from understudy.cli.options import (
+    ClusterAddress,
+    ContextFile,
+    Delta,
+    Epsilon,
+    FewUnits,
+    MethodOptions,
+    NotPrivate,
+    Processes,
+    TableFile,
+)
+from understudy.cli.panels import check_share, check_split, list_beside, split_table
+from understudy.cli.places import existing, existing_table, named, outside, require_room, unused, write
 from understudy.cli.sample import sample_in_pieces, usual_number
 from understudy.data import Panel, Schema
 from understudy.data.dtypes import require_fit
@@ -30,7 +40,7 @@ from understudy.privacy import keys
 from understudy.privacy.canonical import file_sha256
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers import Release
-from understudy.workers import cluster_of
+from understudy.workers import require_workers, workers_of
 
 _MODEL_BYTES = 64 * 2**20
 
@@ -58,10 +68,8 @@ class Request:
         int | None, typer.Option(min=0, help="Reproducible noise, for tests: the certificate says not private.")
     ] = None
     key: Annotated[str, "Name of the signing key; made on first use."] = "default"
-    workers: Annotated[int, typer.Option(min=1, help="Processes that read and add up partitions of the table.")] = 1
-    cluster: Annotated[
-        str | None, "Dask scheduler to use instead, tcp://host:port; its workers must see the table."
-    ] = None
+    workers: Processes = 1
+    cluster: ClusterAddress = None
 
     @property
     def given_list(self) -> Path | None:
@@ -78,7 +86,7 @@ class Request:
 
 def synth(output: Output, request: Request, method: MethodOptions) -> None:
     """Charge the ledger, learn, and write synthetic series with their certificate."""
-    release, left, cautions = run(request, method, output)
+    release, (left, left_words), cautions = run(request, method, output)
     certificate = release.certificate
     held_out = None if request.written_list is None else str(request.written_list)
     findings, shipped = release.synthesizer.findings(release.schema, release.arrays), _ships(release, request)
@@ -97,7 +105,7 @@ def synth(output: Output, request: Request, method: MethodOptions) -> None:
     lines = [
         f"Wrote {request.out}.",
         certificate.sentence(),
-        f"Left in the ledger of '{certificate.population}': {left['epsilon_left']:.4g}.",
+        left_words,
         *(f"Of the release: {sentence}" for sentence in findings),
     ]
     if held_out:
@@ -108,7 +116,7 @@ def synth(output: Output, request: Request, method: MethodOptions) -> None:
     output.result(facts, *lines)
 
 
-def run(request: Request, options: MethodOptions, output: Output) -> tuple[Release, dict[str, Any], list[str]]:
+def run(request: Request, options: MethodOptions, output: Output) -> tuple[Release, Left, list[str]]:
     """Returns the saved release, what is left in the population's ledger, and what public facts say against the run.
 
     Privacy: reads the private table; all that leaves went through `Synthesizer.fit`, which charges first.
@@ -139,7 +147,7 @@ def run(request: Request, options: MethodOptions, output: Output) -> tuple[Relea
             release = method.fit(
                 table,
                 without_limit(ledger, schema, guarantee, method.name) if request.not_private else ledger,
-                workers=request.workers if request.cluster is None else cluster_of(request.cluster),
+                workers=workers_of(request.workers, request.cluster),
                 guarantee=guarantee,
                 noise=None if request.seed is None else NoiseSource.seeded(request.seed),
                 progress=lambda stage, share: progress(stage, 0.1 + 0.5 * share),
@@ -176,8 +184,7 @@ def _check_places(request: Request) -> None:
     for option, path in places.items():
         if path is not None:
             existing(path, option)
-    if request.cluster is not None:
-        cluster_of(request.cluster)
+    require_workers(workers_of(request.workers, request.cluster))
     if request.holdout is not None and not 0 < request.holdout < 1:
         raise InputError(f"--holdout: a share between 0 and 1 is expected, got {request.holdout:g}.")
     if request.written_list is not None:
@@ -196,12 +203,11 @@ def _listed(held_out: Panel | None, request: Request, schema: Schema) -> Iterato
     if held_out is None or target is None:
         yield
         return
-    with whole_file(target) as draft:
-        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            rows = csv.writer(file)
-            rows.writerow([schema.unit.column or "series"])
-            rows.writerows([identifier] for identifier in held_out.unit_ids)  # type: ignore[union-attr]
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow([schema.unit.column or "series"])
+    rows.writerows([identifier] for identifier in held_out.unit_ids)  # type: ignore[union-attr]
+    write(target, text.getvalue(), private=True)
     try:
         yield
     except BaseException:

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
-from rich.table import Table
 
 from understudy.cli.console import Output, clean, table
 from understudy.cli.places import existing, outside, unused, write
@@ -39,12 +38,22 @@ def verify(
     recorded = None
     if signer is not None:
         checks, recorded = _by_name(certificate, checks, signer)
-    facts = _facts(certificate, checks)
+    facts = {
+        "holds": all(check.ok for check in checks),
+        "signer_known": all(check.ok for check in checks if check.name == "signer" or check.unknown),
+        "status": certificate.status,
+        "epsilon": certificate.epsilon,
+        "delta": certificate.delta,
+        "amendments": list(certificate.amendments),
+        "checks": [vars(check) for check in checks],
+    }
+    rows = (("ok" if check.ok else "?" if check.unknown else "NO", check.name, check.detail) for check in checks)
+    found = table("", "check", "found", rows=rows)
     amended = (f"Ledger: {sentence}" for sentence in certificate.amendments)
     if facts["holds"]:
-        output.result(facts, _table(checks), *([recorded] if recorded else []), certificate.sentence(), *amended)
+        output.result(facts, found, *([recorded] if recorded else []), certificate.sentence(), *amended)
         return
-    output.say(_table(checks))
+    output.say(found)
     raise _refusal(release, certificate, checks, facts)
 
 
@@ -71,25 +80,13 @@ def _by_name(certificate: Certificate, checks: list[Check], name: str) -> tuple[
     return [answer if check.name == "signer" else check for check in checks], message
 
 
-def _facts(certificate: Certificate, checks: list[Check]) -> dict[str, Any]:
-    return {
-        "holds": all(check.ok for check in checks),
-        "signer_known": all(check.ok for check in checks if check.name == "signer" or check.unknown),
-        "status": certificate.status,
-        "epsilon": certificate.epsilon,
-        "delta": certificate.delta,
-        "amendments": list(certificate.amendments),
-        "checks": [vars(check) for check in checks],
-    }
-
-
 def _refusal(release: Path, certificate: Certificate, checks: list[Check], facts: dict[str, Any]) -> CertificateError:
     failed = [check for check in checks if not check.ok]
     if all(check.unknown for check in failed):
         mark = fingerprint(str(certificate.signer))
         return UnknownSigner(
-            f"'{release}' agrees with its certificate, but the key that signed it ({mark}) is unknown here: anybody "
-            "can sign a forgery with a new key. Compare the fingerprint with the holder's through another channel; "
+            f"'{release}' agrees with its certificate, but the key that signed it ({mark}) is unknown here: a forger "
+            "can sign with a new key. Compare the fingerprint with the holder's through another channel; "
             "then --signer NAME records the key under that name, or --trust FILE takes the holder's public key.",
             **facts,
         )
@@ -101,16 +98,11 @@ def _refusal(release: Path, certificate: Certificate, checks: list[Check], facts
     )
 
 
-def _table(checks: list[Check]) -> Table:
-    rows = (("ok" if check.ok else "?" if check.unknown else "NO", check.name, check.detail) for check in checks)
-    return table("", "check", "found", rows=rows)
-
-
 def certificate(
     output: Output,
     release: Annotated[Path, typer.Argument(help="A release directory, or a certificate file.")],
     format: Annotated[Literal["html", "md", "json"], "One page as html or md, or the certificate as json."] = "md",
-    out: Annotated[Path | None, "Write it there, outside the release, instead of printing it."] = None,
+    out: Annotated[Path | None, "File for the page, outside the release. Default: print it."] = None,
 ) -> None:
     """Print what is protected, from whom and how it was measured, on one page."""
     found, checks = checked(release, None)

@@ -7,7 +7,11 @@ from understudy.data.channels import Binary, Categorical, Channel, Continuous, I
 from understudy.data.constraints import Monotone, NonNegative, Sum, ZeroWhen
 from understudy.data.households import simulate_households, write_households
 from understudy.data.intensive_care import simulate_intensive_care, write_intensive_care
-from understudy.data.io import MIN_UNITS, draft_schema, panel_to_arrow, read_context, read_panel, write_panel
+from understudy.data.io.checks import MIN_UNITS
+from understudy.data.io.context import read_context
+from understudy.data.io.draft import draft_schema
+from understudy.data.io.read import read_panel
+from understudy.data.io.write import panel_to_arrow, write_panel
 from understudy.data.panel import Panel, concatenate
 from understudy.data.schema import BudgetDeclaration, Population, PrivacyUnit, Schema
 from understudy.data.table import Partition, Table, open_table

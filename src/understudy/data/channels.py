@@ -30,22 +30,11 @@ WholeBound = Annotated[int, pydantic.Field(ge=-(10**37), le=10**37), pydantic.Be
 
 
 @dataclass(frozen=True)
-class Continuous:
-    """Real numbers between two public bounds.
+class _Number:
+    """What continuous and integer columns share."""
 
-    Attributes:
-        low: Smallest value the column can take; None only in a draft.
-        high: Largest value the column can take; None only in a draft.
-        missing: Whether a value may be absent.
-        out_of_bounds: What reading does with a value outside the bounds.
-        aggregate: How several rows inside one step become one value. "sum" and "count" also turn a step
-            without rows into 0; the others leave it missing.
-        dtype: How the user's table stores the column.
-        resolution: Step between neighbouring values, to which samples are rounded; None keeps them as they are.
-        party: Who holds the column when several organisations take part.
-    """
-
-    kind: ClassVar[str] = "continuous"
+    kind: ClassVar[str]
+    _dtypes: ClassVar[tuple[str, ...]] = FLOAT_DTYPES
 
     name: str
     low: Bound | None = None
@@ -55,53 +44,72 @@ class Continuous:
     out_of_bounds: OutOfBounds = "refuse"
     aggregate: Aggregate = "mean"
     dtype: str = "float64"
-    resolution: Resolution | None = None
     party: str | None = None
 
     def __post_init__(self) -> None:
-        _check_column(self, FLOAT_DTYPES)
-        _check_bounds(self)
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """The declared bounds; refuses a draft."""
-        return _declared(self.name, self.low, self.high)
-
-
-@dataclass(frozen=True)
-class Integer:
-    """Whole numbers between two public bounds; samples come back whole. Other fields as in `Continuous`.
-
-    Panels hold float32: beyond 16 777 216 neighbouring whole numbers may become one.
-    """
-
-    kind: ClassVar[str] = "integer"
-
-    name: str
-    low: WholeBound | None = None
-    high: WholeBound | None = None
-    _: KW_ONLY
-    missing: bool = False
-    out_of_bounds: OutOfBounds = "refuse"
-    aggregate: Aggregate = "mean"
-    dtype: str = "int64"
-    party: str | None = None
-
-    def __post_init__(self) -> None:
-        _check_column(self, INTEGER_DTYPES + FLOAT_DTYPES)
-        _check_bounds(self)
+        _check_column(self, self._dtypes)
+        low, high = self.low, self.high
+        if low is not None and high is not None and not np.float32(low) < np.float32(high):
+            problem = f"a bound above low is expected, got low = {low}, high = {high}. Swap or widen them."
+            raise wrong_key(f"{self.name}.high", problem)
         for end in ("low", "high"):
             require_fit(self.dtype, getattr(self, end) or 0, f"{self.name}.{end}")
 
     @property
     def bounds(self) -> tuple[float, float]:
         """The declared bounds; refuses a draft."""
-        return _declared(self.name, self.low, self.high)
+        if self.low is None or self.high is None:
+            raise _open(self)
+        return float(self.low), float(self.high)
+
+
+@dataclass(frozen=True)
+class Continuous(_Number):
+    """Real numbers between two public bounds.
+
+    Attributes:
+        name: Name of the table's column.
+        low: Smallest value the column can take; None only in a draft.
+        high: Largest value the column can take; None only in a draft.
+        missing: Whether a value may be absent.
+        out_of_bounds: What reading does with a value outside the bounds: "refuse" the table, or "clip" the value.
+        aggregate: How several rows inside one step become one value. "sum" and "count" also turn a step
+            without rows into 0; the others leave it missing.
+        dtype: How the user's table stores the column.
+        resolution: Step between neighbouring values, to which samples are rounded; None keeps them as they are.
+        party: Who holds the column when several organisations take part.
+    """
+
+    kind: ClassVar[str] = "continuous"
+
+    _: KW_ONLY
+    resolution: Resolution | None = None
+
+
+@dataclass(frozen=True)
+class Integer(_Number):
+    """Whole numbers between two public bounds; samples come back whole. Other fields as in `Continuous`.
+
+    Panels hold float32: beyond 16 777 216 neighbouring whole numbers may become one.
+    """
+
+    kind: ClassVar[str] = "integer"
+    _dtypes: ClassVar[tuple[str, ...]] = INTEGER_DTYPES + FLOAT_DTYPES
+
+    low: WholeBound | None = None
+    high: WholeBound | None = None
+    _: KW_ONLY
+    dtype: str = "int64"
 
 
 @dataclass(frozen=True)
 class Categorical:
-    """One of a public list of categories, held inside as a code 0..K-1 in the list's order."""
+    """One of a public list of categories, held inside as a code 0..K-1 in the list's order.
+
+    Attributes:
+        categories: All text or all whole numbers; empty only in a draft.
+        aggregate: How several rows inside one step become one value.
+    """
 
     kind: ClassVar[str] = "categorical"
 
@@ -130,13 +138,17 @@ class Categorical:
     def bounds(self) -> tuple[float, float]:
         """The smallest and the largest code."""
         if not self.categories:
-            raise _open(self.name, "categories")
+            raise _open(self)
         return 0.0, float(len(self.categories) - 1)
 
 
 @dataclass(frozen=True)
 class Binary:
-    """Yes or no, held inside as 1 or 0."""
+    """Yes or no, held inside as 1 or 0.
+
+    Attributes:
+        aggregate: How several rows inside one step become one value.
+    """
 
     kind: ClassVar[str] = "binary"
 
@@ -157,6 +169,7 @@ class Binary:
 
 
 Channel = Continuous | Integer | Categorical | Binary
+_Column = _Number | Categorical | Binary
 
 
 def num_codes(channel: Channel) -> int | None:
@@ -171,7 +184,7 @@ def is_event_like(channel: Channel) -> bool:
     return channel.aggregate in EVENT_AGGREGATES
 
 
-def undeclared(channel: Channel) -> str | None:
+def undeclared(channel: _Column) -> str | None:
     """Returns the first public fact a draft has left open ("low", "high", "categories"), or None."""
     if isinstance(channel, Categorical):
         return None if channel.categories else "categories"
@@ -180,7 +193,7 @@ def undeclared(channel: Channel) -> str | None:
     return "low" if channel.low is None else "high" if channel.high is None else None
 
 
-def _check_column(channel: Channel, dtypes: tuple[str, ...]) -> None:
+def _check_column(channel: _Column, dtypes: tuple[str, ...]) -> None:
     """Checks what all kinds have in common."""
     check_fields(channel, str(channel.name))
     if not channel.name:
@@ -188,21 +201,9 @@ def _check_column(channel: Channel, dtypes: tuple[str, ...]) -> None:
     require_dtype(channel.dtype, dtypes, f"{channel.name}.dtype")
 
 
-def _check_bounds(channel: Continuous | Integer) -> None:
-    low, high = channel.low, channel.high
-    if low is not None and high is not None and not np.float32(low) < np.float32(high):
-        problem = f"a bound above low is expected, got low = {low}, high = {high}. Swap or widen them."
-        raise wrong_key(f"{channel.name}.high", problem)
-
-
-def _declared(name: str, low: float | None, high: float | None) -> tuple[float, float]:
-    if low is None or high is None:
-        raise _open(name, "low" if low is None else "high")
-    return float(low), float(high)
-
-
-def _open(name: str, fact: str) -> SchemaError:
-    key = f"{name}.{fact}"
+def _open(channel: _Column) -> SchemaError:
+    fact = undeclared(channel)
+    key = f"{channel.name}.{fact}"
     return SchemaError(
         f"Key '{key}' is not declared. Bounds and categories are public and are never read from the data: write {fact} "
         "from public knowledge, or buy it with a DP query.",

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 import pydantic
-from jaxtyping import Bool, Float, Float32, Int
+from jaxtyping import Float, Float32, Int
 
 from understudy.data.channels import Integer
 from understudy.data.timegrid import hours_of_day
@@ -20,7 +20,11 @@ _TOLERANCE = 1e-5  # of a channel's width: what float32 may lose in a sum
 
 @dataclass(frozen=True)
 class NonNegative:
-    """The channel is never below zero."""
+    """The channel is never below zero.
+
+    Attributes:
+        channel: Name of a continuous or integer channel.
+    """
 
     kind: ClassVar[str] = "non-negative"
 
@@ -32,7 +36,12 @@ class NonNegative:
 
 @dataclass(frozen=True)
 class Monotone:
-    """The channel never turns back along a series (a meter reading)."""
+    """The channel never turns back along a series (a meter reading).
+
+    Attributes:
+        channel: Name of a continuous or integer channel.
+        direction: Which way values may change.
+    """
 
     kind: ClassVar[str] = "monotone"
 
@@ -45,7 +54,12 @@ class Monotone:
 
 @dataclass(frozen=True)
 class Sum:
-    """One channel is the sum of others at every step."""
+    """One channel is the sum of others at every step.
+
+    Attributes:
+        total: Name of the channel that is the sum.
+        parts: Names of the channels that add up to it.
+    """
 
     kind: ClassVar[str] = "sum"
 
@@ -61,7 +75,15 @@ class Sum:
 
 @dataclass(frozen=True)
 class ZeroWhen:
-    """The channel is zero at declared hours, while a public context is below a number, or while another channel is."""
+    """The channel is zero at declared hours, while a public context is below a number, or while another channel is.
+
+    Attributes:
+        channel: Name of a continuous or integer channel.
+        hours: Hours of the day, 0 to 23, at which it is zero.
+        context: Name of a context column, in place of `hours`.
+        below: The channel is zero while the context is below this number.
+        channel_is_zero: Name of another channel, in place of `hours`: the channel is zero wherever that one is.
+    """
 
     kind: ClassVar[str] = "zero-when"
 
@@ -181,35 +203,24 @@ def _obeying(
     """Returns the nearest values of a channel that obey a constraint on it; missing values stay missing."""
     column = values[..., schema.channel_index(constraint.channel)]
     if isinstance(constraint, NonNegative):
-        obeying: np.ndarray = np.maximum(column, 0.0)
-    elif isinstance(constraint, Monotone):
+        return np.asarray(np.maximum(column, 0.0))
+    if isinstance(constraint, Monotone):
         extreme = np.fmax if constraint.direction == "increasing" else np.fmin  # both step over gaps
-        obeying = np.where(np.isnan(column), np.nan, extreme.accumulate(column, axis=1))
-    else:
-        zero = _zero_steps(constraint, schema, values, context, first_step)
-        obeying = np.where(zero & ~np.isnan(column), 0.0, column)
-    return obeying
-
-
-def _zero_steps(
-    constraint: ZeroWhen,
-    schema: "Schema",
-    values: Float[np.ndarray, "series step channel"],
-    context: Float[np.ndarray, "*series step context"] | None,
-    first_step: int,
-) -> Bool[np.ndarray, "*rows step"]:
-    """Returns where the channel has to be zero."""
+        return np.where(np.isnan(column), np.nan, extreme.accumulate(column, axis=1))
     if constraint.channel_is_zero is not None:
-        return np.asarray(values[..., schema.channel_index(constraint.channel_is_zero)] == 0)
-    if constraint.hours is not None:
-        return np.isin(hours_of_day(schema.time, first_step + values.shape[1])[first_step:], constraint.hours)
-    if context is None:
+        zero = values[..., schema.channel_index(constraint.channel_is_zero)] == 0
+    elif constraint.hours is not None:
+        hours = hours_of_day(schema.time, first_step + column.shape[1])[first_step:]
+        zero = np.isin(hours, constraint.hours)
+    elif context is None:
         raise DataError(
             f"Constraint '{name_of(constraint)}' looks at public context and none was given. Pass the context.",
             column=constraint.context,
         )
-    index = [channel.name for channel in schema.context].index(str(constraint.context))
-    return np.asarray(context[..., index] < constraint.below)
+    else:
+        index = [channel.name for channel in schema.context].index(str(constraint.context))
+        zero = context[..., index] < constraint.below
+    return np.where(zero & ~np.isnan(column), 0.0, column)
 
 
 def _part_indices(constraint: Sum, schema: "Schema") -> Int[np.ndarray, " part"]:

@@ -1,4 +1,4 @@
-"""Column types a schema may name, their Arrow counterparts, and time zones.
+"""Column types a schema may name, and their Arrow counterparts.
 
 A schema says how each column is stored in the user's table, so that synthetic tables come back the same.
 """
@@ -7,8 +7,6 @@ import re
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from jaxtyping import Int64
 
 from understudy.data.type_checks import wrong_key
 from understudy.errors import SchemaError
@@ -22,9 +20,7 @@ _PLAIN: dict[str, pa.DataType] = {
     "dictionary": pa.dictionary(pa.int32(), pa.string()),
     "date32": pa.date32(),
 }
-_MICROSECONDS = {"s": 10**6, "ms": 10**3, "us": 1, "day": 24 * 3600 * 10**6}
-_LAST_NANOSECOND = 2**63 - 1
-_TIMESTAMP = re.compile(r"timestamp\[(s|ms|us|ns)(?:, tz=([A-Za-z0-9_+\-/:]+))?\]")
+TIMESTAMP = re.compile(r"timestamp\[(s|ms|us|ns)(?:, tz=([A-Za-z0-9_+\-/:]+))?\]")
 
 
 def arrow_type(dtype: str) -> pa.DataType:
@@ -33,7 +29,7 @@ def arrow_type(dtype: str) -> pa.DataType:
     >>> arrow_type("timestamp[s]")
     TimestampType(timestamp[s])
     """
-    match = _TIMESTAMP.fullmatch(dtype)
+    match = TIMESTAMP.fullmatch(dtype)
     if match is not None:
         return pa.timestamp(match.group(1), tz=match.group(2))
     if dtype in _PLAIN:
@@ -52,32 +48,6 @@ def schema_dtype(arrow: pa.DataType) -> str:
     return next((name for name, plain in _PLAIN.items() if plain == arrow), "string")
 
 
-def is_time_dtype(dtype: str) -> bool:
-    """Returns whether a time column may be stored as `dtype` (whole numbers count steps)."""
-    timestamp = _TIMESTAMP.fullmatch(dtype)
-    return dtype in (*INTEGER_DTYPES, "date32", "string") or (timestamp is not None and is_zone(timestamp.group(2)))
-
-
-def holds_ticks(dtype: str, *ticks: int) -> bool:
-    """Returns whether a time dtype holds these microseconds since 1970 exactly.
-
-    >>> holds_ticks("timestamp[s]", 20_000), holds_ticks("timestamp[ms]", 20_000)
-    (False, True)
-    """
-    if dtype in (*INTEGER_DTYPES, "string"):
-        return True
-    unit = getattr(arrow_type(dtype), "unit", "day")
-    if unit == "ns":
-        return all(abs(tick) < _LAST_NANOSECOND // 1000 for tick in ticks)
-    return all(tick % _MICROSECONDS[unit] == 0 for tick in ticks)
-
-
-def has_zone(dtype: str) -> bool:
-    """Returns whether a dtype stores instants, and not local times."""
-    match = _TIMESTAMP.fullmatch(dtype)
-    return match is not None and match.group(2) is not None
-
-
 def require_fit(dtype: str, number: int, key: str) -> None:
     """Refuses a dtype that can't hold a whole number which is going to be written to the column."""
     limits = np.iinfo(dtype) if dtype in INTEGER_DTYPES else None
@@ -91,27 +61,3 @@ def require_dtype(dtype: str, allowed: tuple[str, ...], key: str) -> None:
     """Refuses a dtype that can't hold the column's kind."""
     if dtype not in allowed:
         raise wrong_key(key, f"a dtype of {', '.join(allowed)} is expected, got '{dtype}'. Choose one of them.")
-
-
-def is_zone(name: str | None) -> bool:
-    """Returns whether Arrow can write the hours of a time zone; it accepts the name of any in a type."""
-    try:
-        pa.array([0], pa.timestamp("s", tz=name)).cast(pa.string())
-    except pa.ArrowInvalid:
-        return False
-    return True
-
-
-def instants(local: pa.Array, zone: str) -> pa.Array:
-    """Returns the instants at which a clock in `zone` shows these times.
-
-    Raises:
-        pa.ArrowInvalid: A time is shown twice or never, because the clocks change.
-    """
-    return pc.assume_timezone(local.cast(pa.timestamp("us")), zone, ambiguous="raise", nonexistent="raise")
-
-
-def local_ticks(ticks: Int64[np.ndarray, " row"], zone: str) -> Int64[np.ndarray, " row"]:
-    """Returns what a clock in `zone` shows at these instants, both in microseconds since 1970."""
-    shown = pc.local_timestamp(pa.array(ticks).cast(pa.timestamp("us", tz=zone)))
-    return np.asarray(shown.cast(pa.int64()).to_numpy(zero_copy_only=False))

@@ -12,27 +12,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from jaxtyping import Bool, Float32, Int32
 
+from understudy.data.channels import Categorical, Continuous
+from understudy.data.constraints import NonNegative, ZeroWhen
 from understudy.data.io.write import write_panel
 from understudy.data.panel import Panel, broadcast_context
-from understudy.data.schema import (
-    BudgetDeclaration,
-    Categorical,
-    Continuous,
-    NonNegative,
-    Population,
-    PrivacyUnit,
-    Schema,
-    Time,
-    ZeroWhen,
-)
-from understudy.data.timegrid import step_ticks
+from understudy.data.schema import BudgetDeclaration, Population, PrivacyUnit, Schema
+from understudy.data.timegrid import Time, step_ticks
 from understudy.data.type_checks import require_argument
 
 STEPS = 168
 MIN_STEPS = 120
 TARIFFS = ("flat", "night", "dynamic")
 NIGHT_HOURS = (0, 1, 2, 3, 4, 5, 6, 18, 19, 20, 21, 22, 23)
-_CHUNK_HOMES = 1000  # each chunk has its own generator, so the first homes stay the same when more are made
+_HOMES = 1000  # of a chunk; each has its own generator, so the first homes stay the same when more are made
 
 _HOUR = np.arange(STEPS) % 24
 _WEEKEND = np.arange(STEPS) // 24 >= 5  # the declared start is a Monday
@@ -76,22 +68,15 @@ def simulate_households(
     if num_homes < 1:
         raise ValueError("Expected at least one home.")
     context = simulate_context(seed) if context is None else context
-    values = np.empty((num_homes, STEPS, 2), dtype=np.float32)
-    lengths = np.empty(num_homes, dtype=np.int32)
-    static = np.empty((num_homes, 1), dtype=np.float32)
-    for chunk, begin in enumerate(range(0, num_homes, _CHUNK_HOMES)):
-        size = min(_CHUNK_HOMES, num_homes - begin)
-        rng = np.random.default_rng([seed, 1, chunk])
-        chunk_values, chunk_lengths, chunk_tariff = _simulate_chunk(context, rng)
-        values[begin : begin + size] = chunk_values[:size]
-        lengths[begin : begin + size] = chunk_lengths[:size]
-        static[begin : begin + size, 0] = chunk_tariff[:size]
+    generators = (np.random.default_rng([seed, 1, chunk]) for chunk in range(-(-num_homes // _HOMES)))
+    chunks = zip(*(_simulate_chunk(context, rng) for rng in generators), strict=True)
+    values, lengths, tariff = (np.concatenate(parts)[:num_homes] for parts in chunks)
     return Panel(
         schema=households_schema(num_homes),
         values=values,
         lengths=lengths,
         unit=np.arange(num_homes, dtype=np.int64),
-        static=static,
+        static=tariff[:, None],
         context=broadcast_context(context, num_homes),
         private=False,
     )
@@ -132,15 +117,14 @@ def _bump(hour: float, width: float) -> np.ndarray:
 def _simulate_chunk(
     context: Float32[np.ndarray, "step context"], rng: np.random.Generator
 ) -> tuple[Float32[np.ndarray, "home step channel"], Int32[np.ndarray, " home"], Float32[np.ndarray, " home"]]:
-    homes = _CHUNK_HOMES
-    heated = rng.random(homes) < 0.35
-    panels = rng.random(homes) < 0.3
+    heated = rng.random(_HOMES) < 0.35
+    panels = rng.random(_HOMES) < 0.3
     tariff = _draw_tariff(heated, panels, rng)
     load = _everyday_load(rng) + _heating(context[:, 0], heated, rng)
     load = _respond_to_tariff(load, tariff, context[:, 1], rng) + _spikes(rng)
     load = np.round(np.clip(load, 0.02, 20.0), 3)
     solar = np.round(_solar(panels, rng), 3)
-    flaky = rng.random(homes) < 0.12
+    flaky = rng.random(_HOMES) < 0.12
     lengths = _draw_lengths(flaky, rng)
     load = np.where(_gaps(load, flaky, rng), np.nan, load)
     values = np.stack([load, solar], axis=2).astype(np.float32)
@@ -160,14 +144,13 @@ def _draw_tariff(
 
 def _everyday_load(rng: np.random.Generator) -> np.ndarray:
     """Base load and daily rhythm; working days have two peaks, weekends a long late one."""
-    homes = _CHUNK_HOMES
-    level = rng.lognormal(-1.3, 0.45, (homes, 1))
-    at_work = rng.random((homes, 1)) < 0.6
-    evening = rng.normal(0.9, 0.3, (homes, 1)).clip(0.2)
+    level = rng.lognormal(-1.3, 0.45, (_HOMES, 1))
+    at_work = rng.random((_HOMES, 1)) < 0.6
+    evening = rng.normal(0.9, 0.3, (_HOMES, 1)).clip(0.2)
     working_day = 0.9 * _bump(7, 1.2) + 2.2 * evening * _bump(19, 2.2) + 0.8 * _bump(13, 3.0) * ~at_work
     weekend = 1.2 * _bump(11, 2.5) + 1.8 * evening * _bump(18, 3.0)
     rhythm = np.where(_WEEKEND, weekend, working_day)
-    noise = np.exp(0.35 * rng.standard_normal((homes, STEPS), dtype=np.float32))
+    noise = np.exp(0.35 * rng.standard_normal((_HOMES, STEPS), dtype=np.float32))
     return np.asarray(level * (0.6 + rhythm) * noise)
 
 
@@ -175,10 +158,9 @@ def _heating(
     temperature: Float32[np.ndarray, " step"], heated: Bool[np.ndarray, " home"], rng: np.random.Generator
 ) -> np.ndarray:
     """Electric heating follows the cold: the second mode of the load."""
-    homes = _CHUNK_HOMES
-    strength = heated[:, None] * rng.gamma(9.0, 0.026, (homes, 1))
-    indoors = 17.0 + rng.normal(0.0, 1.0, (homes, 1)) - 2.5 * _bump(3, 2.5)
-    duty = np.exp(0.2 * rng.standard_normal((homes, STEPS), dtype=np.float32))
+    strength = heated[:, None] * rng.gamma(9.0, 0.026, (_HOMES, 1))
+    indoors = 17.0 + rng.normal(0.0, 1.0, (_HOMES, 1)) - 2.5 * _bump(3, 2.5)
+    duty = np.exp(0.2 * rng.standard_normal((_HOMES, STEPS), dtype=np.float32))
     return np.asarray(strength * np.maximum(0.0, indoors - temperature) * duty)
 
 
@@ -189,35 +171,32 @@ def _respond_to_tariff(
     rng: np.random.Generator,
 ) -> np.ndarray:
     """Night tariffs move a boiler and part of the evening into the night; dynamic ones avoid high prices."""
-    homes = _CHUNK_HOMES
     night, dynamic = (tariff == 1)[:, None], (tariff == 2)[:, None]
-    start = rng.integers(23, 26, (homes, 1))
-    in_block = (_HOUR - start) % 24 < rng.integers(3, 6, (homes, 1))
-    boiler = rng.normal(2.2, 0.4, (homes, 1)).clip(1.0)
+    start = rng.integers(23, 26, (_HOMES, 1))
+    in_block = (_HOUR - start) % 24 < rng.integers(3, 6, (_HOMES, 1))
+    boiler = rng.normal(2.2, 0.4, (_HOMES, 1)).clip(1.0)
     load = np.where(night, load * (1 - 0.35 * _bump(19, 2.5)) + boiler * in_block, load)
-    elasticity = rng.normal(0.55, 0.1, (homes, 1)).clip(0.2)
+    elasticity = rng.normal(0.55, 0.1, (_HOMES, 1)).clip(0.2)
     shift = np.exp(-elasticity * (price - price.mean()) / price.std())
     return np.asarray(np.where(dynamic, load * shift, load))
 
 
 def _spikes(rng: np.random.Generator) -> np.ndarray:
     """Ovens, kettles and cars: rare, short, with a heavy tail."""
-    homes = _CHUNK_HOMES
-    appetite = rng.gamma(2.0, 0.5, (homes, 1))
+    appetite = rng.gamma(2.0, 0.5, (_HOMES, 1))
     chance = (0.015 + 0.10 * _bump(18.5, 2.0) + 0.05 * _bump(12, 1.5)) * appetite
-    happens = rng.random((homes, STEPS), dtype=np.float32) < chance
-    spikes = np.zeros((homes, STEPS))
+    happens = rng.random((_HOMES, STEPS), dtype=np.float32) < chance
+    spikes = np.zeros((_HOMES, STEPS))
     spikes[happens] = 0.8 + 1.1 * rng.pareto(2.4, int(happens.sum()))
     return spikes
 
 
 def _solar(panels: Bool[np.ndarray, " home"], rng: np.random.Generator) -> np.ndarray:
     """Output of roofs with panels: the sun, a cloudy week shared by all, each roof's own shade."""
-    homes = _CHUNK_HOMES
     height = np.clip(np.cos((_HOUR - 12.25) * np.pi / 11.5), 0.0, None) ** 1.2 * ~np.isin(_HOUR, NIGHT_HOURS)
     cloudy_day = np.array([0.9, 0.35, 0.6, 0.95, 0.2, 0.75, 0.85])[np.arange(STEPS) // 24]
-    size = panels[:, None] * rng.uniform(2.0, 6.5, (homes, 1))
-    shade = rng.random((homes, STEPS), dtype=np.float32) ** (1.2 - cloudy_day)
+    size = panels[:, None] * rng.uniform(2.0, 6.5, (_HOMES, 1))
+    shade = rng.random((_HOMES, STEPS), dtype=np.float32) ** (1.2 - cloudy_day)
     return np.asarray(np.clip(size * height * (0.25 + 0.75 * cloudy_day) * shade, 0.0, 8.0))
 
 

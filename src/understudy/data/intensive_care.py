@@ -11,18 +11,11 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Float32
 
+from understudy.data.channels import Categorical, Continuous, Integer
 from understudy.data.io.write import write_panel
 from understudy.data.panel import Panel
-from understudy.data.schema import (
-    BudgetDeclaration,
-    Categorical,
-    Continuous,
-    Integer,
-    Population,
-    PrivacyUnit,
-    Schema,
-    Time,
-)
+from understudy.data.schema import BudgetDeclaration, Population, PrivacyUnit, Schema
+from understudy.data.timegrid import Time
 from understudy.data.type_checks import require_argument
 
 HOURS = 48

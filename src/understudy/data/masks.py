@@ -4,34 +4,25 @@ The four ways of DP-aware AdaLN-Zero, which writes m = 1 where a step is *observ
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool
 
 Mask = Bool[np.ndarray, "series step"]
 LONGEST_HORIZON = 4  # sevenths of the steps that a forecaster is trained on at most
+Uniform = Callable[[int], np.ndarray]  # so many columns of numbers in [0, 1), a row for each series
 
 
-@runtime_checkable
-class Coins(Protocol):
-    """What masks ask of a generator of random numbers: numpy's, or one whose rows belong to units."""
-
-    def random(self, size: Any) -> Any: ...
-    def uniform(self, low: float, high: float, size: Any) -> Any: ...
-    def integers(self, low: int, high: int, size: Any) -> Any: ...
-    def permuted(self, x: Any, *, axis: int) -> Any: ...
-
-
-def training_masks(num_series: int, num_steps: int, rng: Coins) -> Mask:
+def training_masks(num_steps: int, uniform: Uniform) -> Mask:
     """Hides steps of each series in one of the four ways, all equally likely, within the paper's ranges.
 
     A share of 0.1 to 0.5 at random; the last 1/7 to 4/7 (24 to 96 of 168 steps); every second of 4 to 8 blocks; all.
     """
-    ranks, one_each = _ranks(num_series, num_steps, rng), (num_series, 1)
-    share = rng.uniform(0.1, 0.5, one_each)
-    horizon = rng.integers(max(1, num_steps // 7), max(1, LONGEST_HORIZON * num_steps // 7) + 1, one_each)
-    blocks = rng.integers(min(4, num_steps), min(8, num_steps) + 1, one_each)
+    ranks = uniform(num_steps).argsort(axis=1)
+    share = 0.1 + 0.4 * uniform(1)
+    horizon = whole(uniform(1), max(1, num_steps // 7), max(1, LONGEST_HORIZON * num_steps // 7))
+    blocks = whole(uniform(1), min(4, num_steps), min(8, num_steps))
     hidden = (
         ranks < np.maximum(1, share * num_steps),
         _last(num_steps, horizon),
@@ -39,10 +30,15 @@ def training_masks(num_series: int, num_steps: int, rng: Coins) -> Mask:
         True,
     )
     ways = np.stack([np.broadcast_to(way, ranks.shape) for way in hidden])
-    return np.asarray(ways[rng.integers(0, len(ways), num_series), np.arange(num_series)])
+    return np.asarray(ways[whole(uniform(1)[:, 0], 0, len(ways) - 1), np.arange(len(ranks))])
 
 
-def _ranks(num_series: int, num_steps: int, rng: Coins) -> np.ndarray:
+def whole(uniform: np.ndarray, least: int, most: int) -> np.ndarray:
+    """Returns whole numbers from `least` to `most`, all equally likely, of numbers in [0, 1)."""
+    return np.asarray(np.minimum(least + uniform * (most + 1 - least), most), dtype=np.int64)
+
+
+def _ranks(num_series: int, num_steps: int, rng: np.random.Generator) -> np.ndarray:
     """Returns the steps of each series in an order of its own: the lowest ranks are hidden at random."""
     return np.asarray(rng.permuted(np.broadcast_to(np.arange(num_steps), (num_series, num_steps)), axis=1))
 

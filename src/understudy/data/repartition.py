@@ -1,7 +1,6 @@
 """A table of any size and order becomes a folder of files that share no unit, each sorted by unit and time."""
 
 import tempfile
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,9 +13,10 @@ import pyarrow.parquet as pq
 from jaxtyping import Int64
 
 from understudy.data.io.arrow import encode, plain, to_ticks
+from understudy.data.io.long import unit_column
 from understudy.data.io.sources import Source, open_source, require_column
 from understudy.data.schema import Schema
-from understudy.data.table import unit_column
+from understudy.data.table import unit_keys
 from understudy.errors import DataError
 from understudy.files import whole_folder
 
@@ -112,12 +112,7 @@ def _by_partition(
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yields the rows of each partition, in the order they have."""
     units = encode(batch.column(column), column, schema.unit.dtype)
-    if pa.types.is_integer(units.dictionary.type):
-        keys = np.asarray(units.dictionary).view(np.uint64)
-    else:
-        texts = units.dictionary.cast(pa.large_binary()).to_pylist()
-        keys = np.fromiter(map(zlib.crc32, texts), np.uint64, len(texts))
-    # a public function of the identifier, the same on every machine
+    keys = unit_keys(units.dictionary, b"")  # a public function of the identifier, the same on every machine
     place = (keys * _MIXING >> np.uint64(32)) % np.uint64(number)
     place = place.astype(np.int64)[units.indices.to_numpy()]
     order = np.argsort(place, kind="stable")

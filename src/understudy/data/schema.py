@@ -1,4 +1,4 @@
-"""The public contract, written before any data is read.
+"""The public contract, written before any data is read, and its file: schema.toml ⇄ `Schema`.
 
 A `Schema` holds what is public: who is protected, which columns exist with which bounds, the time
 axis, facts that always hold and the budget. Nothing in it comes from the private table; what its author does
@@ -6,38 +6,22 @@ not know is bought with a differentially private query.
 """
 
 import codecs
+import datetime as dt
+import json
+import tomllib
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import pydantic
 
 from understudy.data.channels import Binary, Categorical, Channel, Continuous, Integer, undeclared
 from understudy.data.constraints import Constraint, Monotone, NonNegative, Sum, ZeroWhen, constrained_channels
 from understudy.data.dtypes import INTEGER_DTYPES, TEXT_DTYPES, require_dtype, require_fit
-from understudy.data.timegrid import Time
+from understudy.data.timegrid import Time, chosen_dtype
 from understudy.data.type_checks import Count, Positive, check_fields, require_argument, require_path, wrong_key
 from understudy.errors import MissingData, SchemaError
-
-__all__ = [
-    "Binary",
-    "BudgetDeclaration",
-    "Categorical",
-    "Channel",
-    "Constraint",
-    "Continuous",
-    "CsvFormat",
-    "Integer",
-    "Monotone",
-    "NonNegative",
-    "Population",
-    "PrivacyUnit",
-    "Schema",
-    "Sum",
-    "Time",
-    "ZeroWhen",
-]
 
 FALLBACK_SERIES_COLUMN = "series"  # a long table of several series has to tell them apart
 MAX_WIDE_COLUMNS = 100_000
@@ -97,6 +81,10 @@ class Population:
     """How many units there are: declared from public knowledge, or to be bought as a DP count.
 
     Delta, sampling rates and batch sizes come from it and never from the number of rows, which is private.
+
+    Attributes:
+        size: Number of units, from public knowledge.
+        count_epsilon: Epsilon at which the number of units is bought, in place of `size`.
     """
 
     size: Count | None = None
@@ -117,7 +105,7 @@ class BudgetDeclaration:
         epsilon: Total over all runs.
         delta: Total over all runs; None means 1/(100 · population).
         max_runs: Most runs there can be; basic composition splits delta over them.
-        composition: How runs add up.
+        composition: How runs add up: "basic" adds epsilons and deltas; "rdp" and "zcdp" are filters of that kind.
     """
 
     epsilon: Positive
@@ -174,7 +162,7 @@ class Schema:
         constraints: Facts that samples obey.
         budget: What may be spent in total.
         ignore: Columns of the table that reading leaves out.
-        columns: Order of the table's columns; empty for unit, series, time, channels, static.
+        columns: Order of the table's columns; if empty: unit, series, time, channels, static.
         csv: How CSV files of this table are written.
         version: Version of the schema's own format.
     """
@@ -278,16 +266,34 @@ class Schema:
     @classmethod
     def loads(cls, text: str, *, file: str = "schema.toml", draft: bool = False) -> "Schema":
         """Reads a schema from TOML text; errors call it `file`."""
-        from understudy.data.toml import loads
-
         require_argument(text, str, "Schema.loads", "Give TOML text; Schema.load takes a path.")
-        return loads(text, file=file, draft=draft)
+        try:
+            document = tomllib.loads(text)
+        except (ValueError, RecursionError) as error:  # also numbers of a thousand digits and brackets within brackets
+            raise SchemaError(f"{file}: not valid TOML: {error}. Correct that line.", file=file, key=None) from None
+        try:
+            schema = _schema(document)
+            if not draft:
+                schema.require_declared()
+        except SchemaError as error:
+            told = str(error)
+            raise SchemaError(f"{file}: {told[:1].lower()}{told[1:]}", file=file, key=error.facts.get("key")) from None
+        return schema
 
     def dumps(self) -> str:
-        """Returns TOML text that `loads` turns back into an equal schema."""
-        from understudy.data.toml import dumps
-
-        return dumps(self)
+        """Returns TOML text that `loads` turns back into an equal schema; keys that hold their default are left out."""
+        population = self.population.size or {"count_epsilon": self.population.count_epsilon}
+        head = {"version": self.version, "name": self.name, "population": population}
+        head |= {key: getattr(self, key) for key in ("label", "ignore", "columns") if getattr(self, key)}
+        parts = [_lines(head), "\n[unit]\n" + changed_lines(self.unit), "\n[time]\n" + changed_lines(self.time)]
+        if self.csv != CsvFormat():
+            parts.append("\n[csv]\n" + changed_lines(self.csv))
+        for group in _GROUPS:
+            for item in getattr(self, group):
+                parts.append(f'\n[[{group}]]\nkind = "{item.kind}"\n{changed_lines(item)}')
+        if self.budget is not None:
+            parts.append("\n[budget]\n" + changed_lines(self.budget))
+        return "".join(parts)
 
     def __str__(self) -> str:
         channels = ", ".join(f"{channel.name} ({channel.kind})" for channel in self.channels)
@@ -301,7 +307,9 @@ class Schema:
 def column_names(schema: Schema, channel: str) -> list[str]:
     """Returns the columns of the table that hold a channel: one, or one per step of a wide table."""
     time = schema.time
-    return [time.wide_column(channel, step) for step in range(time.steps)] if time.layout == "wide" else [channel]
+    if time.layout == "long":
+        return [channel]
+    return [time.wide_columns.format(channel=channel, step=step) for step in range(time.steps)]
 
 
 def table_columns(schema: Schema) -> tuple[str, ...]:
@@ -382,3 +390,95 @@ def _is_encoding(name: str) -> bool:
         return "\n".encode(name).decode(name) == "\n" and codecs.lookup(name) is not None
     except (LookupError, UnicodeError, TypeError, ValueError):
         return False
+
+
+_CHANNELS: dict[str, Any] = {kind.kind: kind for kind in (Continuous, Integer, Categorical, Binary)}
+_CONSTRAINTS: dict[str, Any] = {kind.kind: kind for kind in (NonNegative, Monotone, Sum, ZeroWhen)}
+_TABLES: dict[str, Any] = {"unit": PrivacyUnit, "time": Time, "csv": CsvFormat, "budget": BudgetDeclaration}
+_GROUPS = {"channels": _CHANNELS, "static": _CHANNELS, "context": _CHANNELS, "constraints": _CONSTRAINTS}
+_ALWAYS = {"kind", "name", "low", "high", "categories", "frequency", "start", "steps"}  # written even if default
+_NEEDED = {Schema: ("version",), Time: ("frequency", "steps")}  # keys that a file has to hold although Python needs not
+
+
+def _schema(document: dict[str, Any]) -> Schema:
+    if document.get("version", 1) != 1:
+        raise wrong_key(
+            "version",
+            "version 1 is expected. Write the schema again with `understudy init`, or use the release of Understudy "
+            "that wrote it.",
+        )
+    given = dict(document)
+    if "population" in given:
+        population = given["population"]
+        declared = population if isinstance(population, dict) else {"size": population}
+        given["population"] = _made(Population, declared, "population")
+    if isinstance(time := given.get("time"), dict) and isinstance(time.get("start"), dt.date):
+        given["time"] = {**time, "start": time["start"].isoformat()}
+    for name in (name for name in _TABLES if name in given):
+        given[name] = _made(_TABLES[name], given[name], name)
+    for group in (group for group in _GROUPS if group in given):
+        if not isinstance(tables := given[group], list):
+            raise wrong_key(group, f"tables are expected. Write [[{group}]] before each.")
+        given[group] = [_made_of(group, table, place) for place, table in enumerate(tables)]
+    made: Schema = _made(Schema, given, "")
+    return made
+
+
+def _made_of(group: str, table: Any, place: int) -> Any:
+    """Makes a column or a constraint, which errors call as its author sees it: channels.load_kw."""
+    kinds, table = _GROUPS[group], dict(table) if isinstance(table, dict) else {}
+    where = f"{group}.{next(filter(None, map(table.get, ('name', 'channel', 'total'))), place + 1)}"
+    kind = table.pop("kind", None)
+    if not isinstance(kind, str) or kind not in kinds:
+        raise wrong_key(f"{where}.kind", f"one of {', '.join(kinds)} is expected. Declare which it is.")
+    return _made(kinds[kind], table, where)
+
+
+def _made(kind: Any, table: Any, where: str) -> Any:
+    """Makes a dataclass of a table of the file: the keys are checked here, what they hold by the dataclass."""
+    if not isinstance(table, dict):
+        raise wrong_key(where, f"a table is expected. Write [{where}] before its keys.")
+    known, prefix = {part.name: part for part in fields(kind)}, where and f"{where}."
+    for key in table:
+        if key not in known:
+            raise wrong_key(prefix + key, f"it is not known{_home(key)}")
+    for name, part in known.items():
+        optional = part.default is not part.default_factory  # both are MISSING where there is no default
+        if name not in table and (not optional or name in _NEEDED.get(kind, ())):
+            raise wrong_key(prefix + name, "it is missing. Declare it.")
+    return kind(**table)
+
+
+def _home(word: str) -> str:
+    """Says in which tables of the file a key belongs, and what to do about it."""
+    homes: dict[str, Any] = {f"under [{name}]": kind for name, kind in _TABLES.items()}
+    homes |= {"at the top of the file, before any [table]": Schema}
+    homes |= {"under [[channels]], [[static]] or [[context]]": Continuous}
+    found = [place for place, kind in homes.items() if word in kind.__dataclass_fields__]
+    return f" there. It belongs {' or '.join(found)}: move it." if found else ". Check its spelling or remove it."
+
+
+def changed_lines(item: Any) -> str:
+    """Returns the TOML lines of the fields that differ from their defaults, and of those a reader expects."""
+    defaults = {part.name: part.default for part in fields(item)}
+    if isinstance(item, Time):
+        defaults["dtype"] = chosen_dtype(item)
+    values = {name: value for name in defaults if (value := getattr(item, name)) is not None}
+    return _lines({name: value for name, value in values.items() if name in _ALWAYS or value != defaults[name]})
+
+
+def _lines(table: dict[str, Any]) -> str:
+    return "".join(f"{key} = {format_value(value)}\n" for key, value in table.items())
+
+
+def format_value(value: Any) -> str:
+    """Writes one TOML value.
+
+    >>> format_value({"count_epsilon": 0.1})
+    '{ count_epsilon = 0.1 }'
+    """
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {format_value(item)}" for key, item in value.items()) + " }"
+    if isinstance(value, float):
+        return repr(value)
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # what JSON writes, TOML reads

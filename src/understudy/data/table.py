@@ -17,12 +17,12 @@ from jaxtyping import Float32, Int64, UInt64
 from understudy.data.io.arrow import encode, plain
 from understudy.data.io.checks import Tally
 from understudy.data.io.context import ContextRows, align_context, given_context, merge_context, require_context
-from understudy.data.io.long import Grid, roles
+from understudy.data.io.long import Grid, roles, unit_column
 from understudy.data.io.read import grid_of, panel_of, read_panel
 from understudy.data.io.sources import RowRange, Source, open_file, open_parquet, require_same_columns, unreadable
 from understudy.data.io.stores import Fingerprint, Place, existing, fingerprint, located, require_unchanged, table_files
 from understudy.data.panel import Panel, concatenate, in_pieces
-from understudy.data.schema import FALLBACK_SERIES_COLUMN, Schema
+from understudy.data.schema import Schema
 from understudy.data.type_checks import require_argument
 from understudy.errors import DataError
 
@@ -148,8 +148,6 @@ def open_table(path: str | Path, schema: Schema, *, context: Any = None, allow_f
     # a worker process may have been started in another working directory
     files = [file.absolute() if isinstance(file, Path) else file for file in files]
     given, secret = given_context(context, schema), secrets.token_bytes(16)
-    if isinstance(given, np.ndarray) and given.ndim != 2:
-        raise DataError("Context: one [step, context] for all series of a table in partitions is expected.")
     before = [fingerprint(file) for file in files]
     runs = [_runs_of(file, schema, place.name, secret) for file in files]
     keys = np.concatenate([each.keys for each in runs])
@@ -306,7 +304,7 @@ def _runs_of(file: Place, schema: Schema, name: str, secret: bytes) -> _Runs:
         encoded = encode(batch.column(column), column, schema.unit.dtype)
         codes = encoded.indices.to_numpy()
         begins = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
-        found = _unit_keys(encoded.dictionary, secret)[codes[begins]]
+        found = unit_keys(encoded.dictionary, secret)[codes[begins]]
         continued = int(np.array_equal(found[:1], last))
         keys.append(found[continued:])
         starts.append(row + begins[continued:])
@@ -316,8 +314,8 @@ def _runs_of(file: Place, schema: Schema, name: str, secret: bytes) -> _Runs:
     return _Runs(together if grouped else np.unique(together), np.concatenate(starts), grouped=grouped)
 
 
-def _unit_keys(identifiers: pa.Array, secret: bytes) -> UInt64[np.ndarray, " unit"]:
-    """Returns 64 bits for each identifier: a whole number as it is, text as a keyed hash.
+def unit_keys(identifiers: pa.Array, secret: bytes) -> UInt64[np.ndarray, " unit"]:
+    """Returns 64 bits for each identifier: a whole number as it is, text as a hash, keyed unless `secret` is empty.
 
     Two of 10⁷ texts share a key with a probability below 10⁻⁵. Then a table is read in one piece or refused although
     its partitions share no unit; opened again, under another key, it is not.
@@ -347,13 +345,6 @@ def _row_ranges(file: _File, starts: Int64[np.ndarray, " run"] | None) -> list[R
         inside = np.flatnonzero((begins[:-1] < stop) & (begins[1:] > start)).tolist()
         ranges.append(RowRange(tuple(inside), start - int(begins[inside[0]]), stop - start))
     return ranges
-
-
-def unit_column(columns: tuple[str, ...], schema: Schema) -> str | None:
-    """Returns the column that distinguishes units; None where every row of a wide table is a unit."""
-    if schema.unit.column is not None or schema.time.layout == "wide":
-        return schema.unit.column
-    return schema.time.series_column or (FALLBACK_SERIES_COLUMN if FALLBACK_SERIES_COLUMN in columns else None)
 
 
 def chunk_rows(schema: Schema) -> int:

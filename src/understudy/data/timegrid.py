@@ -7,19 +7,11 @@ from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pydantic
 from jaxtyping import Int64
 
-from understudy.data.dtypes import (
-    INTEGER_DTYPES,
-    has_zone,
-    holds_ticks,
-    instants,
-    is_time_dtype,
-    is_zone,
-    local_ticks,
-    require_fit,
-)
+from understudy.data.dtypes import INTEGER_DTYPES, TIMESTAMP, arrow_type, require_fit
 from understudy.data.type_checks import Count, check_fields, wrong_key
 
 _SECOND = 10**6
@@ -68,13 +60,15 @@ class Time:
             time zone and none is declared.
         steps: Number of steps of the longest series.
         min_steps: None when every series has all steps, else the fewest steps a series may have.
-        align: "calendar" puts step 0 at `start` for everyone; "relative" at each series' own first row.
+        align: "calendar" puts step 0 at `start` for every series; "relative" at each series' own first row, so that
+            every series has its own stretch of the context.
         layout: "long" has a row per step, "wide" a row per series.
-        wide_columns: Pattern of a wide table's columns.
+        wide_columns: Pattern of a wide table's column names; holds {channel} and {step}.
         dtype: How the user's table stores time; a whole-number dtype counts steps. "auto" becomes the coarsest
             timestamp that holds every step.
-        off_grid: What reading does with a timestamp between two steps.
-        series_column: Column that distinguishes several series of one unit.
+        off_grid: What reading does with a timestamp between two steps: "refuse" the table, or put the row at the step
+            before ("floor") or at the "nearest" step; several rows of a step become one by the channel's `aggregate`.
+        series_column: Column that distinguishes several series of one unit (`unit.max_series` above 1).
         zone: Time zone of timestamps that carry none ("Europe/Paris"); None takes them as they are.
     """
 
@@ -106,7 +100,8 @@ class Time:
         """Refuses a dtype in which two steps would share a time or lie elsewhere; chooses one where none is given."""
         if self.dtype == _CHOSEN:
             object.__setattr__(self, "dtype", chosen_dtype(self))
-        if not is_time_dtype(self.dtype):
+        stamp = TIMESTAMP.fullmatch(self.dtype)
+        if not (is_zone(stamp.group(2)) if stamp else self.dtype in (*INTEGER_DTYPES, "date32", "string")):
             raise wrong_key(
                 "time.dtype",
                 f"timestamp[s|ms|us|ns], date32, string or a whole-number type is expected, got '{self.dtype}'.",
@@ -151,10 +146,6 @@ class Time:
     def variable_length(self) -> bool:
         """Whether series may end early."""
         return self.min_steps is not None
-
-    def wide_column(self, channel: str, step: int) -> str:
-        """Names the column of a wide table that holds one channel at one step."""
-        return self.wide_columns.format(channel=channel, step=step)
 
 
 def start_microseconds(time: Time) -> int:
@@ -237,8 +228,16 @@ def step_ticks(time: Time, num_steps: int, first_step: int = 0) -> Int64[np.ndar
 def hours_of_day(time: Time, num_steps: int) -> Int64[np.ndarray, " step"]:
     """Returns the hour (0 to 23) in which each step begins, counted from the declared start."""
     ticks = _moments(time, np.arange(num_steps, dtype=np.int64))
-    ticks = ticks if time.zone is None else local_ticks(ticks, time.zone)
+    if time.zone is not None:
+        shown = pc.local_timestamp(pa.array(ticks).cast(pa.timestamp("us", tz=time.zone)))
+        ticks = np.asarray(shown.cast(pa.int64()))
     return np.asarray(ticks // _MICROSECONDS["h"] % 24)
+
+
+def steps_per_day(time: Time) -> int:
+    """Returns the steps of a day; 0 where steps do not make up days."""
+    width, day = parse_frequency(time.frequency).microseconds, _MICROSECONDS["d"]
+    return day // width if width and day % width == 0 else 0
 
 
 def season_steps(time: Time, num_steps: int) -> int | None:
@@ -255,3 +254,39 @@ def season_steps(time: Time, num_steps: int) -> int | None:
     else:
         season = _MICROSECONDS["w"] // frequency.microseconds
     return season if 2 <= season <= num_steps // 2 else None
+
+
+def holds_ticks(dtype: str, *ticks: int) -> bool:
+    """Returns whether a time dtype holds these microseconds since 1970 exactly.
+
+    >>> holds_ticks("timestamp[s]", 20_000), holds_ticks("timestamp[ms]", 20_000)
+    (False, True)
+    """
+    if dtype in (*INTEGER_DTYPES, "string"):
+        return True
+    moments = pa.array(ticks).cast(pa.timestamp("us"))
+    return bool(moments.cast(arrow_type(dtype), safe=False).cast(moments.type, safe=False).equals(moments))
+
+
+def has_zone(dtype: str) -> bool:
+    """Returns whether a dtype stores instants, and not local times."""
+    match = TIMESTAMP.fullmatch(dtype)
+    return match is not None and match.group(2) is not None
+
+
+def is_zone(name: str | None) -> bool:
+    """Returns whether Arrow can write the hours of a time zone; it accepts the name of any in a type."""
+    try:
+        pa.array([0], pa.timestamp("s", tz=name)).cast(pa.string())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def instants(local: pa.Array, zone: str) -> pa.Array:
+    """Returns the instants at which a clock in `zone` shows these times.
+
+    Raises:
+        pa.ArrowInvalid: A time is shown twice or never, because the clocks change.
+    """
+    return pc.assume_timezone(local.cast(pa.timestamp("us")), zone, ambiguous="raise", nonexistent="raise")

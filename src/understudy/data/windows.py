@@ -7,8 +7,9 @@ import numpy as np
 from jaxtyping import Bool, Int64
 
 from understudy.data.channels import is_event_like
+from understudy.data.constraints import ZeroWhen
 from understudy.data.panel import Panel, take_context
-from understudy.data.schema import Schema, ZeroWhen
+from understudy.data.schema import Schema
 from understudy.errors import InputError, SchemaError
 
 
@@ -100,24 +101,17 @@ def cut(
     )
 
 
-def without_empty_steps(windows: Panel) -> Panel:
-    """Returns the windows in which something was observed at every step.
+def without_empty(windows: Panel, *, every_step: bool) -> Panel:
+    """Returns the windows in which something was observed: at every step, or at any.
 
     Privacy:
-        Protects events. An event that is taken away leaves empty steps, so the windows it touched are left out and
-        all others stay as they were: neighbours differ by windows that are there or not, never by changed ones.
+        Protects events. An event that is taken away leaves empty steps. Asked of every step, the windows it touched are
+        left out and all others stay as they were: neighbours differ by windows that are there or not, never by changed
+        ones. Asked of any step: a unit that has no row without an event is not in the table at all; its windows without
+        any observation would leave with it, however many, although the event did not touch them.
     """
-    return windows.take_series(np.asarray(np.asarray(windows.observed.any(axis=2)).all(axis=1)))
-
-
-def without_empty(windows: Panel) -> Panel:
-    """Returns the windows in which anything was observed.
-
-    Privacy:
-        Protects events. A unit that has no row without an event is not in the table at all; its windows without any
-        observation would leave with it, however many, although the event did not touch them.
-    """
-    return windows.take_series(np.asarray(windows.observed.any(axis=(1, 2))))
+    observed = np.asarray(windows.observed.any(axis=2))
+    return windows.take_series(np.asarray(observed.all(axis=1) if every_step else observed.any(axis=1)))
 
 
 def _check(schema: Schema, window_steps: int, stride: int) -> None:

@@ -169,8 +169,6 @@ def _advantages(losses: np.ndarray) -> np.ndarray:
 
 def _by_unit(losses: np.ndarray, panel: Panel) -> np.ndarray:
     """Returns one row per unit: the mean of its series."""
-    if not panel.num_series:
-        return np.empty((0, losses.shape[1]))
-    starts = np.flatnonzero(np.diff(panel.unit, prepend=-1))
-    counts = np.diff(np.append(starts, panel.num_series))
-    return np.asarray(np.add.reduceat(losses, starts, axis=0) / counts[:, None])
+    totals = np.zeros((panel.num_units, losses.shape[1]))
+    np.add.at(totals, panel.unit, losses)
+    return totals / np.bincount(panel.unit, minlength=panel.num_units)[:, None]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from understudy.data.masks import MASKS
+from understudy.evaluate.general.values import channel_spread
 from understudy.evaluate.metric import ABOVE, Effort, Measured, Metric, Undefined
 from understudy.evaluate.panels import Comparison, Completion, Panels, without_gaps
 from understudy.synthesizers import Release
@@ -26,8 +27,6 @@ NO_FILLINGS = (
 
 def counted(truth: np.ndarray, draws: np.ndarray, hidden: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns the hidden values that are known and their draws, of [*any], [draw, *any] and [*any]."""
-    if draws.shape[1:] != truth.shape or hidden.shape != truth.shape:
-        raise ValueError("Expected draws [draw, *truth] and hidden of the truth's shape.")
     chosen = hidden & ~np.isnan(truth)
     return truth[chosen].astype(np.float64), draws[:, chosen].astype(np.float64)
 
@@ -79,8 +78,8 @@ def interval_coverage(known: np.ndarray, drawn: np.ndarray, level: float = 0.9) 
 
 def by_channel(completion: Completion, places: list[int], figure: Figure) -> np.ndarray:
     """Returns the figure of each channel; NaN where nothing hidden was ever observed."""
-    channels = ((completion.truth[:, :, place], completion.draws[:, :, :, place]) for place in places)
-    pairs = (counted(truth, draws, completion.hidden) for truth, draws in channels)
+    truth, draws = completion.truth, completion.draws
+    pairs = (counted(truth[:, :, place], draws[:, :, :, place], completion.hidden) for place in places)
     return np.array([figure(*pair) if len(pair[0]) else float("nan") for pair in pairs])
 
 
@@ -96,8 +95,7 @@ def _measure(figure: Figure, standardised: bool, comparison: Comparison, effort:
     if not comparison.completions:
         raise Undefined(NO_FILLINGS)
     places = comparison.scale.numeric
-    values = comparison.numeric(comparison.real)
-    spread = np.array([_spread(values[:, :, place]) if standardised else 1.0 for place in range(len(places))])
+    spread = channel_spread(comparison.numeric(comparison.real)) if standardised else 1.0
     parts: dict[str, float] = {}
     for completion in comparison.completions:
         plain = replace(completion, draws=straight_lines(completion))
@@ -113,11 +111,6 @@ def _measure(figure: Figure, standardised: bool, comparison: Comparison, effort:
     return Measured(value=float(np.mean(own)), parts=parts, notes=(note,))
 
 
-def _spread(values: np.ndarray) -> float:
-    seen = values[~np.isnan(values)]
-    return float(seen.std(dtype=np.float64)) or 1.0 if len(seen) else 1.0
-
-
 def _root(known: np.ndarray, drawn: np.ndarray) -> float:
     return float(np.sqrt(squared_error(known, drawn)))
 
@@ -125,16 +118,22 @@ def _root(known: np.ndarray, drawn: np.ndarray) -> float:
 def _metric(name: str, title: str, figure: Figure, *, standardised: bool = False, **facts: Any) -> Metric:
     reference = "DP-aware AdaLN-Zero, Tables 6 and 8; formula of the standard measure"
     measure = partial(_measure, figure, standardised)
-    return Metric(f"conditional.{name}", f"Fillings: {title}", reference, measure, seconds=4.0, **facts)
+    return Metric(f"conditional.{name}", f"Imputation: {title}", reference, measure, seconds=4.0, **facts)
 
 
 METRICS = (
-    _metric("rmse", "root mean squared error, in standard deviations", _root, standardised=True, range=ABOVE),
-    _metric("mae", "mean absolute error, in standard deviations", absolute_error, standardised=True, range=ABOVE),
-    _metric("mape", "error in percent", percentage_error, range=ABOVE),
-    _metric("r2", "share explained", determination, direction="higher", range=(-math.inf, 1.0)),
-    _metric("crps", "ranked probability score", ranked_probability_score, standardised=True, range=ABOVE),
-    _metric("coverage", "truth within the central 90 %", interval_coverage, direction="near"),
+    _metric("rmse", "RMSE of hidden values, in standard deviations", _root, standardised=True, range=ABOVE),
+    _metric("mae", "MAE of hidden values, in standard deviations", absolute_error, standardised=True, range=ABOVE),
+    _metric("mape", "MAPE of hidden values, in percent", percentage_error, range=ABOVE),
+    _metric("r2", "R² of hidden values", determination, direction="higher", range=(-math.inf, 1.0)),
+    _metric(
+        "crps",
+        "CRPS of hidden values, in standard deviations",
+        ranked_probability_score,
+        standardised=True,
+        range=ABOVE,
+    ),
+    _metric("coverage", "coverage of the central 90 % interval", interval_coverage, direction="near"),
 )
 
 

@@ -7,17 +7,12 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student
 
-from understudy.data import Panel
 from understudy.evaluate.metric import Effort, Measure, Measured, Undefined
 from understudy.evaluate.panels import Comparison
 
 
 def spectra(values: np.ndarray) -> np.ndarray:
-    """Returns each series' share of power at each frequency, [series, frequency, channel]; all 0 for one at rest.
-
-    Args:
-        values: [series, step, channel] without gaps; each series is taken around its own mean.
-    """
+    """Returns shares of power [series, frequency, channel] of values without gaps; all 0 for a series at rest."""
     centred = values.astype(np.float64) - values.mean(axis=1, keepdims=True, dtype=np.float64)
     power = np.abs(np.fft.rfft(centred, axis=1)[:, 1:]) ** 2
     total = power.sum(axis=1, keepdims=True)
@@ -42,9 +37,6 @@ def autocorrelations(values: np.ndarray, max_lag: int) -> np.ndarray:
 
     The biased estimate of Pub2Priv, App. F: pairs with a gap add nothing, the variance is that of all steps. A series
     at rest has 0; NaN where a series has no two observed steps that far apart.
-
-    Args:
-        values: [series, step, channel], NaN where not observed.
     """
     centred, observed = around_mean(values)
     moves = np.where(observed, values, -np.inf).max(axis=1) > np.where(observed, values, np.inf).min(axis=1)
@@ -91,16 +83,11 @@ class RankedPools:
     """Values of real and candidate series, column by column. A weight says how often a series counts.
 
     Where only the real series have values in a column the distance is 1; where they have none it is NaN.
-
-    Attributes:
-        owner: [column, rank] place of the series a value belongs to in the flat array of all columns' weights.
-        widths: [column, rank - 1] distance from each value to the next larger one; 0 to and between gaps.
-        present: [column, series] how many values a series has.
     """
 
-    owner: np.ndarray
-    widths: np.ndarray
-    present: np.ndarray
+    owner: np.ndarray  # [column, rank] place of the series a value belongs to in the flat array of all columns' weights
+    widths: np.ndarray  # [column, rank - 1] distance from each value to the next larger one; 0 to and between gaps
+    present: np.ndarray  # [column, series] how many values a series has
     num_real: int
 
     @classmethod
@@ -121,9 +108,8 @@ class RankedPools:
 
     def kolmogorov(self, real: np.ndarray, candidate: np.ndarray) -> np.ndarray:
         """Returns the greatest difference of the distribution functions, for each column."""
-        return self._known(
-            lambda gaps: np.minimum((gaps * (self.widths > 0)).max(axis=1, initial=0.0), 1.0), real, candidate
-        )
+        moves = self.widths > 0
+        return self._known(lambda gaps: np.minimum((gaps * moves).max(axis=1, initial=0.0), 1.0), real, candidate)
 
     def wasserstein(self, real: np.ndarray, candidate: np.ndarray) -> np.ndarray:
         """Returns the area between the distribution functions, for each column."""
@@ -138,14 +124,6 @@ class RankedPools:
         signed = np.concatenate([*scaled, np.zeros((len(totals[0]), 1))], axis=1)  # the weight of gaps
         gaps = np.abs(np.cumsum(signed.ravel()[self.owner], axis=1)[:, :-1])
         return np.where(totals[0] == 0, np.nan, np.where(totals[1] == 0, 1.0, distance(gaps)))
-
-
-def bootstrap(
-    statistic: Callable[[np.ndarray, np.ndarray], float], real: Panel, candidate: Panel, replicates: int, seed: int
-) -> np.ndarray:
-    """Returns the statistic of (rows of real, rows of candidate), units drawn again with replacement."""
-    rng = np.random.default_rng(seed)
-    return np.array([statistic(_rows(real, rng), _rows(candidate, rng)) for _ in range(replicates)])
 
 
 def confidence_interval(measured: Measured, limits: tuple[float, float]) -> tuple[float, float] | None:
@@ -173,28 +151,15 @@ def _within(middle: float, factor: float, figures: np.ndarray, limits: tuple[flo
     return max(middle - reach, limits[0]), min(middle + reach, limits[1])
 
 
-def _rows(panel: Panel, rng: np.random.Generator) -> np.ndarray:
-    units = rng.integers(0, panel.num_units, panel.num_units)
-    first, last = (np.searchsorted(panel.unit, units, side=side) for side in ("left", "right"))
-    sizes = last - first
-    return np.repeat(first - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
-
-
-MAX_PARTS = 40
 Gap = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
 class Aspect:
-    """One figure, or a few of a kind.
+    """One figure, or a few of a kind."""
 
-    Attributes:
-        names: What each figure speaks about, such as a channel.
-        figures: (weights of real series, of candidates) to one figure per name; NaN where there is none.
-    """
-
-    names: Sequence[str]
-    figures: Gap
+    names: Sequence[str]  # what each figure speaks about, such as a channel
+    figures: Gap  # (weights of real series, of candidates) to one figure per name; NaN where there is none
 
 
 def of_sums(names: Sequence[str], real: np.ndarray, candidate: np.ndarray, gap: Gap) -> Aspect:
@@ -229,20 +194,19 @@ def mean_figure(
     Args:
         summary: What makes one figure of all of them where the mean would hide a bad one.
     """
-    sizes = comparison.real.num_series, comparison.candidate.num_series
-    names = [name for aspect in aspects for name in aspect.names]
-    figures = _figures(aspects, np.ones(sizes[0]), np.ones(sizes[1]))
-    if not np.isfinite(figures).any():
+
+    def figures(*weights: np.ndarray) -> np.ndarray:
+        return np.concatenate([np.empty(0), *(aspect.figures(*weights) for aspect in aspects)])
+
+    panels = comparison.real, comparison.candidate
+    found = figures(*(np.ones(panel.num_series) for panel in panels))
+    if not np.isfinite(found).any():
         raise Undefined(otherwise)
-
-    def again(real: np.ndarray, candidate: np.ndarray) -> float:
-        weights = (np.bincount(rows, minlength=size) for rows, size in zip((real, candidate), sizes, strict=True))
-        return float(summary(_figures(aspects, *(times.astype(np.float64) for times in weights))))
-
+    drawn = (drawn_units(panel.unit, effort.replicates, [seed, side]) for side, panel in enumerate(panels))
     return Measured(
-        value=float(summary(figures)),
-        replicates=bootstrap(again, comparison.real, comparison.candidate, effort.replicates, seed),
-        parts=largest(names, figures),
+        value=float(summary(found)),
+        replicates=np.array([float(summary(figures(*weights))) for weights in zip(*drawn, strict=True)]),
+        parts=largest([name for aspect in aspects for name in aspect.names], found),
     )
 
 
@@ -260,7 +224,7 @@ def mean_share(contributions: np.ndarray, unit: np.ndarray, effort: Effort, seed
     return Measured(value=float(contributions.mean()), replicates=replicates, **facts)
 
 
-def drawn_units(unit: np.ndarray, replicates: int, seed: int) -> np.ndarray:
+def drawn_units(unit: np.ndarray, replicates: int, seed: int | Sequence[int]) -> np.ndarray:
     """Returns how often each series counts when units are drawn again, [replicate, series]."""
     _, place = np.unique(unit, return_inverse=True)
     number = int(place.max(initial=0)) + 1
@@ -268,15 +232,11 @@ def drawn_units(unit: np.ndarray, replicates: int, seed: int) -> np.ndarray:
     return counts[:, place].astype(np.float64)
 
 
-def largest(names: Sequence[str], figures: np.ndarray) -> dict[str, float]:
+def largest(names: Sequence[str], figures: np.ndarray, most: int = 40) -> dict[str, float]:
     """Returns figures by name: all of them, or where there are many the largest ones."""
     known = np.flatnonzero(np.isfinite(figures))
-    kept = np.sort(known[np.argsort(-figures[known], kind="stable")[:MAX_PARTS]])
+    kept = np.sort(known[np.argsort(-figures[known], kind="stable")[:most]])
     return {names[place]: float(figures[place]) for place in kept}
-
-
-def _figures(aspects: Sequence[Aspect], real: np.ndarray, candidate: np.ndarray) -> np.ndarray:
-    return np.concatenate([np.empty(0), *(aspect.figures(real, candidate) for aspect in aspects)])
 
 
 def _total(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -21,28 +21,18 @@ class Undefined(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """How much work metrics may do. Never decides anything private: scores are internal.
-
-    Attributes:
-        repeats: Trainings of each network, with seeds of their own; their spread is reported.
-        iteration_cap: Most optimiser updates of one training; None trains as published.
-        replicates: Bootstrap replicates of figures that need no training.
-        splits: Random splits of real series that say how real data scores against itself.
-        max_series: Series of each panel that metrics look at; a larger panel is subsampled, and the output says so.
-        max_steps: Longest series that metrics look at; longer ones are cut into windows, and the output says so.
-        max_values: Values of each panel that metrics look at; more are subsampled, and the output says so.
-        seconds: Time for all metrics together; those that did not fit are named. None sets no deadline.
-    """
+    """How much work metrics may do. Never decides anything private: scores are internal."""
 
     name: str
-    repeats: int
-    iteration_cap: int | None
-    replicates: int
-    splits: int
+    repeats: int  # trainings of each network, with seeds of their own; their spread is reported
+    iteration_cap: int | None  # most optimiser updates of one training; None trains as published
+    replicates: int  # bootstrap replicates of figures that need no training
+    splits: int  # random splits of real series that say how real data scores against itself
+    # Series of each panel, steps of each series, values of each panel that metrics look at; what is left out is noted.
     max_series: int
     max_steps: int | None = None
     max_values: int | None = None
-    seconds: float | None = None
+    seconds: float | None = None  # time for all metrics together; None sets no deadline
 
 
 QUICK = Effort(name="quick", repeats=3, iteration_cap=500, replicates=50, splits=5, max_series=4_000)
@@ -53,19 +43,13 @@ EFFORTS = {effort.name: effort for effort in (QUICK, PAPER)}
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """One figure, and how far chance alone could have moved it.
-
-    Attributes:
-        replicates: The same figure on series drawn again (`bootstrap`) or after training again (`repeats`).
-        parts: What the figure was put together from, such as one figure per channel.
-        notes: What a reader has to know, such as a subsample.
-    """
+    """One figure, and how far chance alone could have moved it."""
 
     value: float
-    replicates: np.ndarray | None = None
+    replicates: np.ndarray | None = None  # the same on series drawn again (`bootstrap`) or after training (`repeats`)
     kind: Literal["bootstrap", "repeats"] = "bootstrap"
-    parts: Mapping[str, float] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    parts: Mapping[str, float] = field(default_factory=dict)  # such as one figure per channel
+    notes: tuple[str, ...] = ()  # what a reader has to know, such as a subsample
 
 
 Measure = Callable[["Comparison", Effort, int], Measured]
@@ -73,32 +57,19 @@ Measure = Callable[["Comparison", Effort, int], Measured]
 
 @dataclass(frozen=True)
 class Metric:
-    """A named measure.
+    """A named measure."""
 
-    Attributes:
-        name: Stable name, `suite.metric`.
-        title: What it says, in a few plain words.
-        reference: Where it is defined, with the equation.
-        measure: (comparison, effort, seed) to the figure; raises `Undefined` where the data do not allow it.
-        direction: Whether `lower` or `higher` is better, or being `near` the figure of real data.
-        range: Smallest and largest possible figure.
-        trained: Whether networks are trained inside: slower, repeated less.
-        splits: Random splits of real series where the effort's are too few for a sharp interval.
-        seconds: Expected at quick effort on a panel of 500 series, 48 steps and 2 channels; None for what is usual.
-        near: Largest figure that may still be called near real, however far away the control is.
-    """
-
-    name: str
-    title: str
-    reference: str
-    measure: Measure
+    name: str  # stable name, `suite.metric`
+    title: str  # what it says, in a few plain words
+    reference: str  # where it is defined, with the equation
+    measure: Measure  # (comparison, effort, seed) to the figure; raises `Undefined` where the data do not allow it
     _: KW_ONLY
-    direction: Literal["lower", "higher", "near"] = "lower"
-    range: tuple[float, float] = (0.0, 1.0)
-    trained: bool = False
-    splits: int | None = None
-    seconds: float | None = None
-    near: float | None = None
+    direction: Literal["lower", "higher", "near"] = "lower"  # what is better; `near`: close to the figure of real data
+    range: tuple[float, float] = (0.0, 1.0)  # smallest and largest possible figure
+    trained: bool = False  # whether networks are trained inside: slower, repeated less
+    splits: int | None = None  # random splits of real series where the effort's are too few for a sharp interval
+    seconds: float | None = None  # expected at quick effort on 500 series, 48 steps, 2 channels; None: as usual
+    near: float | None = None  # largest figure that may still be called near real, however far away the control is
 
     @property
     def suite(self) -> str:
@@ -109,12 +80,12 @@ class Metric:
 ABOVE = (0.0, math.inf)  # range of a figure that has no upper end
 OWN = {"general": "understudy.evaluate.general", "conditional": "understudy.evaluate.fillings"}
 MATTERS = {
-    "general.mean": "mean",
-    "general.tails": "tails",
-    "general.missingness": "gaps",
-    "general.forecast_skill": "forecasts",
-    "general.trees_summary": "trees on summaries",
-    "general.trees_raw": "trees on values",
+    "general.mean": "marginal mean",
+    "general.tails": "marginal tails",
+    "general.missingness": "missingness",
+    "general.forecast_skill": "TSTR forecasts",
+    "general.trees_summary": "discriminator on summaries",
+    "general.trees_raw": "discriminator on values",
 }
 
 

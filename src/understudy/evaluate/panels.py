@@ -1,8 +1,9 @@
 """What is compared: panels of the same columns, length and number of series, and views of two of them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -17,41 +18,25 @@ from understudy.synthesizers.independent import Independent
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Comparison:
-    """What every metric looks at. Output is internal: it reads real data.
+    """What every metric looks at. Output is internal: it reads real data."""
 
-    Attributes:
-        real: The series that were learned from.
-        candidate: What is judged: synthetic series, other real series, or a control.
-        reference: Further real series that the candidate never saw; distinguishes closeness from copying.
-        unseen: Real series that encoders may be trained on, the same for all comparisons of one evaluation.
-        completions: Real series with steps hidden on purpose and filled by a release that can impute; none otherwise.
-    """
-
-    real: Panel
-    candidate: Panel
-    reference: Panel
-    unseen: Panel
-    completions: tuple["Completion", ...] = ()
+    real: Panel  # the series that were learned from
+    candidate: Panel  # what is judged: synthetic series, other real series, or a control
+    reference: Panel  # further real series that the candidate never saw; distinguishes closeness from copying
+    unseen: Panel  # real series that encoders may be trained on, the same for all comparisons of one evaluation
+    completions: tuple["Completion", ...] = ()  # steps hidden on purpose and filled by a release that can impute
+    _units: "WeakKeyDictionary[Panel, np.ndarray]" = field(default_factory=WeakKeyDictionary, init=False, repr=False)
 
     @cached_property
     def scale(self) -> "Scale":
         """The scale of the real series."""
         return Scale.of(self.real)
 
-    @cached_property
-    def real_unit(self) -> np.ndarray:
-        """Real series [series, step, feature] in [0, 1], without gaps."""
-        return self.scale.unit(self.real)
-
-    @cached_property
-    def candidate_unit(self) -> np.ndarray:
-        """The candidate's series in the same scale; they may leave [0, 1]."""
-        return self.scale.unit(self.candidate)
-
-    @cached_property
-    def reference_unit(self) -> np.ndarray:
-        """The reference's series in the same scale."""
-        return self.scale.unit(self.reference)
+    def unit(self, panel: Panel) -> np.ndarray:
+        """Returns series [series, step, feature] in the scale of the real ones, without gaps; may leave [0, 1]."""
+        if panel not in self._units:
+            self._units[panel] = self.scale.unit(panel)
+        return self._units[panel]
 
     def numeric(self, panel: Panel) -> np.ndarray:
         """Returns values [series, step, numeric channel] as they are, with gaps; categories are left out."""
@@ -64,46 +49,33 @@ class Comparison:
 
     @property
     def feature_channels(self) -> list[int]:
-        """Place of the channel that each feature of the scaled views belongs to."""
+        """Place of the channel that each feature of `unit` belongs to."""
         widths = [num_codes(channel) or 1 for channel in self.real.schema.channels]
         return [place for place, width in enumerate(widths) for _ in range(width)]
 
     def numeric_unit(self, panel: Panel) -> np.ndarray:
-        """Returns the numeric channels as in the scaled views: without gaps, in the scale of the real series."""
-        views = {id(self.real): "real_unit", id(self.candidate): "candidate_unit", id(self.reference): "reference_unit"}
-        unit = getattr(self, views[id(panel)]) if id(panel) in views else self.scale.unit(panel)
-        return np.asarray(unit[:, :, np.isin(self.feature_channels, self.scale.numeric)])
+        """Returns the numeric channels of `unit`."""
+        return self.unit(panel)[:, :, np.isin(self.feature_channels, self.scale.numeric)]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Completion:
-    """What a release that can impute put in place of steps that were hidden from it. Internal: it holds real series.
+    """What a release that can impute put in place of steps that were hidden from it. Internal: it holds real series."""
 
-    Attributes:
-        kind: How steps were hidden: a name of `understudy.data.masks.MASKS`.
-        truth: Real series [series, step, channel], NaN where never observed.
-        hidden: [series, step], true where the release did not see them.
-        draws: [draw, series, step, channel], several fillings of the same series; read at hidden steps only.
-    """
-
-    kind: str
-    truth: np.ndarray
-    hidden: np.ndarray
-    draws: np.ndarray
+    kind: str  # how steps were hidden: a name of `understudy.data.masks.MASKS`
+    truth: np.ndarray  # real series [series, step, channel], NaN where never observed
+    hidden: np.ndarray  # [series, step], true where the release did not see them
+    draws: np.ndarray  # [draw, series, step, channel], several fillings of the same series; read at hidden steps only
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Scale:
-    """Least and greatest real value of each channel, as the papers scale; evaluation is internal, so it may look.
-
-    Attributes:
-        numeric: Places of the channels that are numbers; the others are categories.
-    """
+    """Least and greatest real value of each channel, as the papers scale; evaluation is internal, so it may look."""
 
     low: np.ndarray
     width: np.ndarray
     middle: np.ndarray
-    numeric: list[int]
+    numeric: list[int]  # places of the channels that are numbers
 
     @classmethod
     def of(cls, real: Panel) -> "Scale":
@@ -142,21 +114,14 @@ def without_gaps(values: np.ndarray, otherwise: float) -> np.ndarray:
 MIN_SERIES = 20  # below that no metric says anything
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False)
 class Panels:
-    """What is compared. Synthetic series, other real series and the control are equally many.
-
-    Attributes:
-        other: Real series that nothing was learned from, judged as if they were synthetic.
-        reference: Further such series, which tell closeness from copying.
-        notes: What was left out, and why.
-        completions: Other real series, parts of which were hidden and filled by the release; none if it can't.
-    """
+    """What is compared. Synthetic series, other real series and the control are equally many."""
 
     real: Panel
     synthetic: Panel
-    other: Panel
-    reference: Panel
+    other: Panel  # real series that nothing was learned from, judged as if they were synthetic
+    reference: Panel  # further such series, which tell closeness from copying
     independent: Panel
     notes: tuple[str, ...]
     completions: tuple[Completion, ...] = ()
@@ -195,9 +160,7 @@ class Panels:
         context = None if real.context is None else real.context[rng.integers(0, real.num_series, synthetic.num_series)]
         request = SampleRequest(num_series=synthetic.num_series, rng=rng, context=context)
         control = Independent().sample({}, real.schema, request)  # which has never seen private data
-        return cls(
-            real=real, synthetic=synthetic, other=other, reference=reference, independent=control, notes=tuple(notes)
-        )
+        return cls(real, synthetic, other, reference, control, tuple(notes))
 
     def of(self, candidate: Panel) -> Comparison:
         """Returns the comparison of the real series with a candidate."""
@@ -213,8 +176,7 @@ class Panels:
         sizes = np.cumsum([self.real.num_units, self.other.num_units])
         rng = np.random.default_rng(seed)
         for _ in range(number - 1):
-            parts = (pool.take_units(rows) for rows in np.split(rng.permutation(pool.num_units), sizes))
-            real, candidate, reference = parts
+            real, candidate, reference = map(pool.take_units, np.split(rng.permutation(pool.num_units), sizes))
             yield Comparison(real=real, candidate=candidate, reference=reference, unseen=self.reference)
 
 
@@ -275,7 +237,7 @@ def _check_apart(real: Panel, holdout: Panel) -> None:
         )
 
 
-_MIN_SERIES = 100
+_FEWEST_DRAWN = 100
 _MAX_CHANNELS = 64
 
 
@@ -290,13 +252,19 @@ def subsampled(real: Panel, synthetic: Panel, holdout: Panel | None, effort: Eff
     given, notes = [real, synthetic, *([] if holdout is None else [holdout])], []
     if (number := real.schema.num_channels) > _MAX_CHANNELS:
         chosen = np.sort(np.random.default_rng(seed).choice(number, _MAX_CHANNELS, replace=False))
-        given = [_with_channels(panel, chosen) for panel in given]
+        kept = tuple(real.schema.channels[place] for place in chosen)
+        given = [
+            replace(
+                p, schema=replace(p.schema, channels=kept, constraints=(), columns=()), values=p.values[:, :, chosen]
+            )
+            for p in given
+        ]
         notes.append(f"{_MAX_CHANNELS} of the {number} channels, drawn at random; constraints are not judged.")
     steps = real.num_steps
     if effort.max_steps is not None and steps > effort.max_steps:
         season = season_steps(real.schema.time, steps) or 1  # windows that begin at the same hour of the day
         steps = effort.max_steps // season * season or effort.max_steps
-    num_series = max(_MIN_SERIES, effort.max_values // (steps * given[0].schema.num_channels))
+    num_series = max(_FEWEST_DRAWN, effort.max_values // (steps * given[0].schema.num_channels))
     own = 1 if steps < real.num_steps else max(1.0, real.num_series / max(1, real.num_units))
     max_units = min(effort.max_series, max(2 * MIN_SERIES, int(num_series / own)))
     if steps < real.num_steps:
@@ -310,12 +278,6 @@ def subsampled(real: Panel, synthetic: Panel, holdout: Panel | None, effort: Eff
         )
     panels = Panels.prepare(*given, max_series=max_units, seed=seed)
     return replace(panels, notes=(*notes, *panels.notes))
-
-
-def _with_channels(panel: Panel, chosen: np.ndarray) -> Panel:
-    kept = tuple(panel.schema.channels[place] for place in chosen)
-    schema = replace(panel.schema, channels=kept, constraints=(), columns=())
-    return replace(panel, schema=schema, values=panel.values[:, :, chosen])
 
 
 def _shorter(panel: Panel, steps: int, per_unit: int, seed: int) -> Panel:

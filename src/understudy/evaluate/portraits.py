@@ -31,16 +31,11 @@ _TAILS = (0.002, 0.998)  # histograms span the values between these shares; the 
 
 @dataclass(frozen=True, kw_only=True)
 class Frame:
-    """What portraits share so that they can be laid over each other; as public as the panels it was made of.
-
-    Attributes:
-        steps: Steps at which bands and single series are shown.
-        edges: Borders of the histogram's bins by column.
-    """
+    """What portraits share so that they can be laid over each other; as public as the panels it was made of."""
 
     channels: tuple[Channel, ...]
-    steps: np.ndarray
-    edges: dict[str, np.ndarray]
+    steps: np.ndarray  # steps at which bands and single series are shown
+    edges: dict[str, np.ndarray]  # borders of the histogram's bins by column
 
     @classmethod
     def of(cls, *panels: Panel) -> "Frame":
@@ -66,10 +61,8 @@ def portrait(panel: Panel, frame: Frame, *, seed: int = 0) -> dict[str, Any]:
     columns = {}
     for place, channel in enumerate(frame.channels):
         own = values[:, :, place].astype(np.float64)
-        missing = _number(np.isnan(own[inside]).mean() if inside.any() else 0.0)
-        columns[channel.name] = (_category if num_codes(channel) else _numeric)(channel, own, frame) | {
-            "missing": missing
-        }
+        columns[channel.name] = (_category if num_codes(channel) else _numeric)(channel, own, frame)
+        columns[channel.name]["missing"] = _plain(np.isnan(own[inside]).mean() if inside.any() else 0.0)
     return {
         "num_series": panel.num_series,
         "steps": frame.steps.tolist(),
@@ -85,6 +78,15 @@ def portrait(panel: Panel, frame: Frame, *, seed: int = 0) -> dict[str, Any]:
     }
 
 
+def extremes(values: np.ndarray) -> dict[str, float]:
+    """Returns the mean, minimum, 1 %, 99 % and maximum of what was observed; nothing where nothing was."""
+    seen = values[~np.isnan(values)].astype(np.float64)
+    if not len(seen):
+        return {}
+    ends = zip(("minimum", "1 %", "99 %", "maximum"), np.quantile(seen, (0, 0.01, 0.99, 1)), strict=True)
+    return {"mean": float(seen.mean()), **{name: float(value) for name, value in ends}}
+
+
 def embedding(comparison: Comparison, *, seed: int = 0) -> dict[str, Any]:
     """Returns real and synthetic series as points of one plane: principal components and t-SNE of both together.
 
@@ -94,8 +96,8 @@ def embedding(comparison: Comparison, *, seed: int = 0) -> dict[str, Any]:
     from sklearn.manifold import TSNE
 
     rng = np.random.default_rng(seed)
-    sides = [unit.reshape(len(unit), -1) for unit in (comparison.real_unit, comparison.candidate_unit)]
-    clouds = [points[rng.permutation(len(points))[:MAX_POINTS]] for points in sides]
+    sides = [comparison.unit(panel) for panel in (comparison.real, comparison.candidate)]
+    clouds = [unit.reshape(len(unit), -1)[rng.permutation(len(unit))[:MAX_POINTS]] for unit in sides]
     together, border = np.concatenate(clouds), len(clouds[0])
     components = min(30, *together.shape)
     reduced = PCA(n_components=components, random_state=seed)
@@ -109,8 +111,8 @@ def embedding(comparison: Comparison, *, seed: int = 0) -> dict[str, Any]:
     planes = {"pca": flat[:, :2], "tsne": nearby[:, :2]}
     split = {name: np.split(points, [border]) for name, points in planes.items()}
     return {
-        **{name: dict(zip(("real", "synthetic"), map(_table, both), strict=True)) for name, both in split.items()},
-        "explained": _numbers(reduced.explained_variance_ratio_[:2]),
+        **{name: dict(zip(("real", "synthetic"), map(_plain, both), strict=True)) for name, both in split.items()},
+        "explained": _plain(reduced.explained_variance_ratio_[:2]),
         "notes": [
             f"{border} real and {len(flat) - border} synthetic series, drawn at random; t-SNE with perplexity "
             f"{perplexity:.0f} on the first {components} principal components."
@@ -119,14 +121,12 @@ def embedding(comparison: Comparison, *, seed: int = 0) -> dict[str, Any]:
 
 
 def _numeric(channel: Channel, values: np.ndarray, frame: Frame) -> dict[str, Any]:
-    seen = values[~np.isnan(values)]
-    ends = (seen.mean(), seen.min(), seen.max()) if len(seen) else (None, None, None)
     bands = [_quantiles(values[:, step]) for step in frame.steps]
     return {
-        "bands": {f"{q:g}": [band[place] for band in bands] for place, q in enumerate(QUANTILES)},
+        "bands": {f"{q:g}": list(band) for q, band in zip(QUANTILES, zip(*bands, strict=True), strict=True)},
         "quantiles": _quantiles(values),
-        **dict(zip(("mean", "least", "greatest"), _numbers(ends), strict=True)),
-        "samples": [_numbers(values[row, frame.steps]) for row in _typical(values)],
+        **{name: _plain(value) for name, value in extremes(values).items()},
+        "samples": [_plain(values[row, frame.steps]) for row in _typical(values)],
         "histogram": _histogram(values, frame.edges[channel.name]),
         "autocorrelation": _memory(values),
         "spectrum": _spectrum(values),
@@ -135,9 +135,9 @@ def _numeric(channel: Channel, values: np.ndarray, frame: Frame) -> dict[str, An
 
 def _category(channel: Channel, codes: np.ndarray, frame: Frame) -> dict[str, Any]:
     """Shares of the categories, and how often the category changes from one step to the next."""
-    before, after = codes[:, :-1], codes[:, 1:]
-    both = ~np.isnan(before) & ~np.isnan(after)
-    return {**_shares(channel, codes), "changes": _number((before != after)[both].mean()) if both.any() else None}
+    change = np.diff(codes, axis=1)
+    seen = change[~np.isnan(change)]
+    return {**_shares(channel, codes), "changes": _plain((seen != 0).mean()) if len(seen) else None}
 
 
 def _shares(channel: Channel, codes: np.ndarray) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def _shares(channel: Channel, codes: np.ndarray) -> dict[str, Any]:
     if number > MAX_CATEGORIES:
         names = [*names[: MAX_CATEGORIES - 1], f"the other {number - MAX_CATEGORIES + 1}"]
         shares = np.append(shares[: MAX_CATEGORIES - 1], shares[MAX_CATEGORIES - 1 :].sum())
-    return {"categories": names, "shares": _numbers(shares)}
+    return {"categories": names, "shares": _plain(shares)}
 
 
 def _edges(channel: Channel, pools: list[np.ndarray]) -> np.ndarray:
@@ -164,12 +164,12 @@ def _edges(channel: Channel, pools: list[np.ndarray]) -> np.ndarray:
 def _histogram(values: np.ndarray, edges: np.ndarray) -> dict[str, Any]:
     seen = values[~np.isnan(values)]
     counts = np.histogram(np.clip(seen, edges[0], edges[-1]), edges)[0]
-    return {"edges": _numbers(edges), "shares": _numbers(counts / max(1, len(seen)))}
+    return {"edges": _plain(edges), "shares": _plain(counts / max(1, len(seen)))}
 
 
 def _quantiles(values: np.ndarray) -> list[float | None]:
     seen = values[~np.isnan(values)]
-    return _numbers(np.quantile(seen, QUANTILES)) if len(seen) else [None] * len(QUANTILES)
+    return _plain(np.quantile(seen, QUANTILES)) if len(seen) else [None] * len(QUANTILES)
 
 
 def _memory(values: np.ndarray) -> list[float | None]:
@@ -178,7 +178,7 @@ def _memory(values: np.ndarray) -> list[float | None]:
     if lags < 1 or not len(values):
         return []
     found = autocorrelations(values[:, :, None], lags)[:, :, 0]
-    return _numbers(np.nan_to_num(ratio(np.nansum(found, axis=0), (~np.isnan(found)).sum(axis=0))))
+    return _plain(np.nan_to_num(ratio(np.nansum(found, axis=0), (~np.isnan(found)).sum(axis=0))))
 
 
 def _spectrum(values: np.ndarray) -> dict[str, Any]:
@@ -186,9 +186,9 @@ def _spectrum(values: np.ndarray) -> dict[str, Any]:
     if values.shape[1] < 4 or not len(values):
         return {"frequencies": [], "power": []}
     power = spectra(around_mean(values[:, :, None])[0])[:, :, 0].mean(axis=0)
-    groups = np.array_split(np.arange(len(power)), min(len(power), MAX_FREQUENCIES))
     lines = {"frequencies": np.fft.rfftfreq(values.shape[1])[1:], "power": power}
-    return {name: _numbers([line[group].mean() for group in groups]) for name, line in lines.items()}
+    groups = min(len(power), MAX_FREQUENCIES)
+    return {name: _plain([part.mean() for part in np.array_split(line, groups)]) for name, line in lines.items()}
 
 
 def _correlation(values: np.ndarray, channels: tuple[Channel, ...]) -> dict[str, Any]:
@@ -210,7 +210,7 @@ def _matrix(rows: np.ndarray) -> list[list[float | None]]:
     if len(whole) < 3:
         return [[None] * rows.shape[1]] * rows.shape[1]
     with np.errstate(invalid="ignore", divide="ignore"):
-        return _table(np.atleast_2d(np.corrcoef(whole, rowvar=False)))
+        return _plain(np.atleast_2d(np.corrcoef(whole, rowvar=False)))
 
 
 def _typical(values: np.ndarray) -> np.ndarray:
@@ -234,14 +234,8 @@ def _notes(panel: Panel, shown: int) -> list[str]:
     return notes
 
 
-def _table(rows: np.ndarray) -> list[list[float | None]]:
-    return [_numbers(row) for row in rows]
-
-
-def _numbers(values: Any) -> list[float | None]:
-    return [_number(value) for value in values]
-
-
-def _number(value: Any) -> float | None:
-    """Returns four digits, enough to draw; None where there is no number."""
-    return None if value is None or not np.isfinite(value) else float(f"{value:.4g}")
+def _plain(values: Any) -> Any:
+    """Returns numbers as plain lists of four digits, enough to draw; None where there is no number."""
+    if np.ndim(values):
+        return [_plain(value) for value in values]
+    return None if values is None or not np.isfinite(values) else float(f"{values:.4g}")

@@ -18,12 +18,13 @@ from understudy.data.channels import num_codes
 from understudy.evaluate.measures import confidence_interval, prediction_interval
 from understudy.evaluate.metric import MATTERS, Effort, Measured, Metric, Undefined
 from understudy.evaluate.panels import Comparison, Panels
+from understudy.evaluate.portraits import extremes
 
 MAX_CHANNELS = 40
 
 
 def numbers(real: Panel, synthetic: Panel) -> dict[str, dict[str, dict[str, float]]]:
-    """Returns by channel of numbers, then `real` or `synthetic`: mean, least, 1 %, 99 % and greatest value.
+    """Returns by channel of numbers, then `real` or `synthetic`: mean, minimum, 1 %, 99 % and maximum.
 
     Privacy: internal. The figures of real series are exact.
     """
@@ -31,16 +32,8 @@ def numbers(real: Panel, synthetic: Panel) -> dict[str, dict[str, dict[str, floa
     for place, channel in enumerate(real.schema.channels):
         if num_codes(channel) is None and len(found) < MAX_CHANNELS:
             sides = (("real", real), ("synthetic", synthetic))
-            found[channel.name] = {side: _of(panel.values[:, :, place]) for side, panel in sides}
+            found[channel.name] = {side: extremes(panel.values[:, :, place]) for side, panel in sides}
     return found
-
-
-def _of(values: np.ndarray) -> dict[str, float]:
-    seen = values[~np.isnan(values)].astype(np.float64)
-    if not len(seen):
-        return {}
-    ends = zip(("least", "1 %", "99 %", "greatest"), np.quantile(seen, (0, 0.01, 0.99, 1)), strict=True)
-    return {"mean": float(seen.mean()), **{name: float(value) for name, value in ends}}
 
 
 _AGAIN_SECONDS = 0.5  # an alarm that a destructor swallowed is repeated
@@ -149,19 +142,14 @@ class Score:
 
 @dataclass(frozen=True, kw_only=True)
 class Scorecard:
-    """An evaluation. Internal: every figure was computed from real series.
-
-    Attributes:
-        numbers: Mean and extremes of real and synthetic values by channel.
-        missing: Names of the metrics that were not measured because the time was up or the work was stopped.
-    """
+    """An evaluation. Internal: every figure was computed from real series."""
 
     scores: tuple[Score, ...]
     effort: str
     seed: int
     notes: tuple[str, ...]
     numbers: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
-    missing: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()  # names of metrics not measured: the time was up, or the work was stopped
     format: int = FORMAT
     internal: bool = True
 

@@ -12,7 +12,7 @@ whether the others know them. Holds against an aggregator that passes letters on
 """
 
 import hmac
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from typing import Any
@@ -25,12 +25,11 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from understudy.errors import InputError
-from understudy.synthesizers.vflgan_ts.protocol import Documents, Frame, Frames, documents_of, frame_of
+from understudy.synthesizers.vflgan_ts.protocol import Frame, Frames, documents_of, frame_of, say
 
 STAGE = "align"
 _FALSE_POSITIVES = 1e-9  # of structures that are not used: raw ones are exact
 _ONCE = bytes(12)  # nonce: every key encrypts one message
-Letters = Generator[Frame, Frame, Documents]  # one round of a party: letters out, letters in
 Found = Generator[Frame, Frame, tuple[list[str], bytes]]  # common ids, and the key of their order
 
 
@@ -67,45 +66,38 @@ def passed_on(parties: Sequence[str], frames: Frames) -> Generator[Frames, Frame
 
 def _first(others: Sequence[str], names: list[str], order: bytes) -> Found:
     """Asks one party after another about what is left, then answers all of them."""
-    numbers = count(1)
-    left = names
+    rounds, left = count(1), names
     for other in others:
         client = _library().client.CreateWithNewKey(True)
-        yield from _round(numbers, {other: client.CreateRequest(left).SerializeToString()}, ())
-        answers = yield from _round(numbers, {}, (other,))
+        yield from say(STAGE, {other: client.CreateRequest(left).SerializeToString()}, set(), next(rounds))
+        answers = yield from say(STAGE, {}, {other}, next(rounds))
         left = _known(client, left, _parts(answers[other], 2, other), other)
-    requests = yield from _round(numbers, {}, tuple(others))
+    requests = yield from say(STAGE, {}, set(others), next(rounds))
     letters = {}
     for other in others:
         public, request = _parts(requests[other], 2, other)
         secret = X25519PrivateKey.generate()
         sealed = _cipher(secret, public, other).encrypt(_ONCE, order, None)  # for the sender of `public`
         letters[other] = _letter(secret.public_key().public_bytes_raw(), sealed, *_answer(left, request, other))
-    yield from _round(numbers, letters, ())
+    yield from say(STAGE, letters, set(), next(rounds))
     return left, order
 
 
 def _other(party: str, first: str, others: Sequence[str], names: list[str]) -> Found:
     """Answers the first party when it is this one's turn, then asks it about all ids."""
-    numbers = count(1)
+    rounds = count(1)
     for other in others:
-        asked = yield from _round(numbers, {}, (first,) if other == party else ())
+        asked = yield from say(STAGE, {}, {first} if other == party else set(), next(rounds))
         letters = {first: _letter(*_answer(names, asked[first], first))} if other == party else {}
-        yield from _round(numbers, letters, ())
+        yield from say(STAGE, letters, set(), next(rounds))
     client, secret = _library().client.CreateWithNewKey(True), X25519PrivateKey.generate()
     request = _letter(secret.public_key().public_bytes_raw(), client.CreateRequest(names).SerializeToString())
-    yield from _round(numbers, {first: request}, ())
-    answers = yield from _round(numbers, {}, (first,))
+    yield from say(STAGE, {first: request}, set(), next(rounds))
+    answers = yield from say(STAGE, {}, {first}, next(rounds))
     public, sealed, *answer = _parts(answers[first], 4, first)
     with _understood(first):
         key = _cipher(secret, public, first).decrypt(_ONCE, sealed, None)
     return _known(client, names, answer, first), key
-
-
-def _round(numbers: Iterator[int], letters: Mapping[str, bytes], senders: tuple[str, ...]) -> Letters:
-    number = next(numbers)
-    answer = yield frame_of(number, STAGE, letters)
-    return documents_of(answer, number, STAGE, set(senders), "aggregator")
 
 
 def _answer(names: list[str], request: bytes, sender: str) -> tuple[bytes, bytes]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from understudy.errors import CertificateError, InputError
-from understudy.federated.contract import Contract
+from understudy.federated.config import Contract
 from understudy.files import whole_folder
 from understudy.privacy.certificate import (
     FILE_NAME,

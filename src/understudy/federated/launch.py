@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 from understudy.data import read_panel
 from understudy.errors import InputError, MissingData, ReleaseError, UnderstudyError
 from understudy.federated.config import PartyConfig, SideConfig, Simulation
-from understudy.federated.runs import FAREWELL, AggregatorRun, PartyRun, Progress
-from understudy.federated.state import kept
+from understudy.federated.runs import FAREWELL, AggregatorRun, PartyRun, Progress, kept
 from understudy.federated.transport import (
     AGGREGATOR,
     GrpcAggregatorLink,

@@ -3,9 +3,17 @@
 Everything that leaves a side is a frame of the protocol, so a run works in one process as well as over sockets. The
 aggregator holds no table. It still keeps a ledger of the joined people: features of single rows reach it, its own
 network is part of the mechanism, and what it counts is what the certificate says.
+
+Iterations are counted before they run and saved after, so that a side killed at any moment can take part again. All
+sides save after the same iterations and keep the last two checkpoints: a side that is killed while saving has the one
+before, and so have all others.
+
+Privacy: checkpoints are made from noisy gradients that were charged before (or in modes that protect no unit, from
+anything). The state of noise is never saved, nor in `sound` that of latents.
 """
 
 import secrets
+import shutil
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +21,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import pydantic
+import torch
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as dump_tensors
 
@@ -21,11 +30,10 @@ from understudy.data.io.checks import check_units
 from understudy.errors import InputError
 from understudy.federated import cosigning
 from understudy.federated.alignment import aligned, passed_on
-from understudy.federated.contract import Contract
-from understudy.federated.state import Account, Checkpoints, kept, known, require_unused
+from understudy.federated.config import Account, Contract
 from understudy.federated.transport import AGGREGATOR
 from understudy.files import whole_file, whole_folder
-from understudy.privacy import canonical
+from understudy.privacy import canonical, events
 from understudy.privacy.certificate import FILE_NAME, Certificate, cosigned_bytes
 from understudy.privacy.grant import Grant
 from understudy.privacy.keys import SigningKey
@@ -51,10 +59,13 @@ from understudy.synthesizers.vflgan_ts.protocol import (
 )
 from understudy.synthesizers.vflgan_ts.published import Aggregator, Party, Rows
 from understudy.synthesizers.vflgan_ts.updates import Update
+from understudy.training import checkpoint
 from understudy.training.networks import to_arrays as network_arrays
+from understudy.training.plan import TRAINING
 
 FAREWELL = "farewell"  # stage of the last answer of a whole run
 LOSSES = "losses.json"
+_KEPT, _REST = 2, "rest.safetensors"  # checkpoints that stay, and what they hold besides networks
 _CHECKPOINTS, _FACTS, _ROWS, _ORDER = "checkpoints", "facts.safetensors", "rows.safetensors", "order.key"
 Progress = Callable[[str, float], None]  # is told the stage and the share of all iterations
 Step = Generator[Frames, Frames, Frames]  # answers frames, returns those that come next
@@ -62,6 +73,112 @@ Received = Mapping[str, Documents]  # by party
 _Count = Annotated[int, pydantic.Field(ge=0)]
 _Known = Annotated[list[_Count], pydantic.Field(min_length=1)]  # iterations left, then those that were saved after
 _Agreed = Annotated[list[_Count], pydantic.Field(min_length=2, max_length=2)]  # iterations done, and the last one
+
+
+def kept(file: Path, make: Callable[[], bytes]) -> bytes:
+    """Returns what a run made before, or makes it and keeps it, so that a resumed run has the same."""
+    if not file.exists():
+        content = make()
+        with whole_file(file) as draft:
+            draft.write_bytes(content)
+    return file.read_bytes()
+
+
+def known(grant: Grant, contract: Contract, checkpoints: Path) -> list[int]:
+    """Returns how many iterations may still run, then those after which there is a checkpoint.
+
+    Iterations that were counted and lost in a crash are not given back.
+    """
+    left = contract.method.recipe.iterations
+    if contract.sound:
+        left = grant.remaining(TRAINING)
+    return [left, *reached(checkpoints)]
+
+
+def require_unused(grant: Grant, label: str, contract: Contract) -> None:
+    """Refuses to release a label a second time, where a crash came between its release and the disk."""
+    if not grant.remaining(label):
+        raise InputError(
+            f"'{label}' was bought and lost in a crash before it was saved, and is not given twice. Start a run of "
+            f"another name than '{contract.name}'; it has its own charge."
+        )
+
+
+def reached(folder: Path) -> list[int]:
+    """Returns the iterations after which there is a checkpoint."""
+    return sorted(int(path.name) for path in folder.glob("*") if path.name.isdigit())
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Checkpoints:
+    """One side's checkpoints of one run, from the one after `done` iterations on; not all sides have later ones."""
+
+    folder: Path
+    grant: Grant
+    contract: Contract
+    updates: Mapping[str, Update]  # all that is trained at this side, by name
+    randomness: torch.Generator  # of latents and dropout
+    losses: list[float]  # public figures to save with them
+    progress: Progress
+    done: int
+    last: int
+
+    def __post_init__(self) -> None:
+        if self.done == self.last == 0:
+            raise InputError(
+                "All iterations of the run were counted before the first checkpoint was saved: none is left. Start a "
+                "run of another name, with a smaller checkpoint_every."
+            )
+        if self.done and self.done not in reached(self.folder):
+            raise InputError(f"'aggregator': it goes on from iteration {self.done}, which was not saved here.")
+        for path in self.folder.glob("*"):
+            if not path.name.isdigit() or int(path.name) > self.done:  # drafts of a crash, too
+                shutil.rmtree(path)
+        if self.done:
+            self._load()
+
+    def before(self, iteration: int) -> None:
+        """Saves what a whole block of iterations has made, then counts the next block as executed."""
+        self.progress("training", iteration / max(1, self.last))
+        done = iteration - 1
+        if (done - self.done) % self.contract.checkpoint_every:
+            return
+        if done > self.done:
+            self._save(done)
+        if self.contract.sound:
+            self.grant.begin_block(TRAINING, min(self.contract.checkpoint_every, self.last - done))
+
+    def end(self) -> None:
+        """Saves the result, so that a crash after the last iteration costs none."""
+        if self.last not in reached(self.folder):
+            self._save(self.last)
+
+    def _save(self, iteration: int) -> None:
+        with whole_folder(self.folder / str(iteration)) as draft:
+            for name, update in self.updates.items():
+                checkpoint.save(draft / name, self._identity(update), iteration, update.flat, update.optimiser)
+            rest = {"losses": torch.tensor(self.losses, dtype=torch.float64)}
+            if not self.contract.sound:
+                rest["randomness"] = self.randomness.get_state()
+            (draft / _REST).write_bytes(dump_tensors(rest))
+        for old in reached(self.folder)[:-_KEPT]:
+            shutil.rmtree(self.folder / str(old))
+
+    def _load(self) -> None:
+        folder = self.folder / str(self.done)
+        executed = self.grant.executed[TRAINING] if self.contract.sound else self.done
+        for name, update in self.updates.items():
+            checkpoint.load(folder / name, self._identity(update), executed, update.flat, update.optimiser)
+        rest = load_tensors((folder / _REST).read_bytes())
+        if "randomness" in rest:
+            self.randomness.set_state(rest["randomness"])
+        self.losses[:] = rest["losses"].tolist()
+
+    def _identity(self, update: Update) -> dict[str, Any]:
+        charged = [events.to_json(entry.event) for entry in self.grant.plan.entries if entry.label == TRAINING]
+        clip_norm, size = self.contract.method.recipe.clip_norm, update.flat.values.numel()
+        event = charged[0] if charged else {}
+        return checkpoint.identity(self.grant.receipt, self.contract.label, event, clip_norm, size)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -78,27 +195,29 @@ class _Side:
     def _rule(self, grant: Grant, done: int) -> Rule:
         """Returns how this side updates its networks, with noise of its own."""
         contract, method = self.contract, self.contract.method
-        if method.mode == "sound":
+        if contract.sound:
             return sound_rule(grant, method.recipe, len(contract.parties), contract.population)
         return unprotected_rule(method.mode, grant, method.recipe, contract.population, method.seed, done)
 
     def _resumed(
         self, grant: Grant, side: Party | Aggregator, updates: Mapping[str, Update], done: int, last: int
-    ) -> tuple[Checkpoints, Callable[[int], None]]:
-        """Goes back to the checkpoint after `done` iterations; returns what saves, and what to call before each."""
+    ) -> Checkpoints:
+        """Goes back to the checkpoint after `done` iterations."""
         losses = side.losses if isinstance(side, Aggregator) else []
         if self.contract.noise_seed is not None:
             name = AGGREGATOR if isinstance(side, Aggregator) else side.name
             side.randomness.manual_seed(self.contract.test_seed(f"coins of {name}"))
-        saved = Checkpoints(
-            self.state / _CHECKPOINTS, grant, self.contract, updates, side.randomness, losses, done=done, last=last
+        return Checkpoints(
+            folder=self.state / _CHECKPOINTS,
+            grant=grant,
+            contract=self.contract,
+            updates=updates,
+            randomness=side.randomness,
+            losses=losses,
+            progress=self.progress,
+            done=done,
+            last=last,
         )
-
-        def before(iteration: int) -> None:
-            saved.before(iteration)
-            self.progress("training", iteration / max(1, last))
-
-        return saved, before
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -123,8 +242,8 @@ class PartyRun(_Side):
         rows = self._rows(grant, private, facts)
         party = Party(self.party, rows, contract.method.run_config(contract.schema), self._rule(grant, done).party)
         updates = {"judges": party.update, "generators": party.generator_update}
-        saved, before = self._resumed(grant, party, updates, done, last)
-        yield from party.side(before, done, last)
+        saved = self._resumed(grant, party, updates, done, last)
+        yield from party.side(saved.before, done, last)
         saved.end()
         yield from self._cosigned(grant, network_arrays(party.generators, ""))
 
@@ -137,7 +256,8 @@ class PartyRun(_Side):
             self.progress("aligning", 0.0)
             order = yield from aligned(self.party, contract.parties, panel.unit_ids, self._order_key())
             panel = panel.take_units(order)
-        check_units(panel.unit, panel.schema, allow_few_units=contract.few_units is not None)
+        few = contract.few_units is not None
+        check_units(panel.num_units, panel.num_series, panel.schema, allow_few_units=few)
         return PrivateSeries.of(panel, contract.population)
 
     def _order_key(self) -> bytes:
@@ -167,13 +287,13 @@ class PartyRun(_Side):
 
     def _rows(self, grant: Grant, private: PrivateSeries, facts: Facts) -> Rows:
         """Returns the rows to train on; those of mode `local` are noised once in a run and kept."""
-        rows, schema = own_rows(private, facts, self.contract.schema), self.contract.schema
+        rows = own_rows(private, facts)
         if self.contract.method.mode != "local":
             return rows
 
         def noised() -> bytes:
             require_unused(grant, NOISY_ROWS, self.contract)
-            (noisy,) = noisy_rows([rows], grant, private, num_values(schema))
+            (noisy,) = noisy_rows([rows], grant, private, num_values(self.contract.schema))
             return dump_tensors({"series": noisy.series.contiguous(), "label": noisy.label})
 
         return Rows(**load_tensors(kept(self.state / _ROWS, noised)))
@@ -229,7 +349,7 @@ class AggregatorRun(_Side):
         sides.append(known(grant, self.contract, self.state / _CHECKPOINTS))
         left = min(side[0] for side in sides)
         done = max(set.intersection(*(set(side[1:]) for side in sides)), default=0)
-        return done, done + left if self.contract.method.mode == "sound" else self.contract.method.recipe.iterations
+        return done, done + left if self.contract.sound else self.contract.method.recipe.iterations
 
     def _facts(self, bought: Received) -> Facts:
         """Puts the parties' parts together; a party that sends other columns than it holds is refused."""
@@ -245,8 +365,8 @@ class AggregatorRun(_Side):
         contract, rule = self.contract, self._rule(grant, done)
         config = contract.method.run_config(contract.schema)
         server = Aggregator(contract.parties, config, rule.aggregator, rule.batches, facts.label_share)
-        saved, before = self._resumed(grant, server, {"shared": server.update}, done, last)
-        frames = yield from server.lead(frames, before, done, last)
+        saved = self._resumed(grant, server, {"shared": server.update}, done, last)
+        frames = yield from server.lead(frames, saved.before, done, last)
         saved.end()
         with whole_file(self.state / LOSSES) as draft:  # public in every mode
             draft.write_text(canonical.dumps(server.losses), encoding="utf-8")

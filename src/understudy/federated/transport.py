@@ -238,7 +238,6 @@ class GrpcPartyLink:
 @contextmanager
 def serve(link: GrpcAggregatorLink, identity: Identity, address: str, num_parties: int) -> Iterator[int]:
     """Listens while the block runs, and yields the port."""
-    require_streams()
     import grpc
 
     server = grpc.server(futures.ThreadPoolExecutor(num_parties + 2), options=_OPTIONS)
@@ -265,7 +264,6 @@ def serve(link: GrpcAggregatorLink, identity: Identity, address: str, num_partie
 @contextmanager
 def connect(identity: Identity, address: str, timeout: float) -> Iterator[GrpcPartyLink]:
     """Yields a stream to the aggregator; waits for it to be there."""
-    require_streams()
     import grpc
 
     credentials = grpc.ssl_channel_credentials(identity.authority, identity.key, identity.certificate)

@@ -56,16 +56,15 @@ def chosen(
         raise InputError(f"--window-stride: 1 to --window-steps is expected, got {window_stride}.")
     if task not in TASKS:
         raise InputError(f"--task: one of {', '.join(TASKS)} is expected, got '{task}'.")
-    reasons: tuple[str, ...] = ()
+    reasons: list[str] = []
     if method == "auto":
-        choice = choose(schema, guarantee, window_steps=window_steps, task=task)
-        method, reasons = choice.method, choice.reasons
+        method, *reasons = choose(schema, task)
     kind = METHODS[method]
     if pack is not None and "pack" not in kind.__dataclass_fields__:
         raise InputError(f"--pack: '{kind.name}' takes no pack. Omit --pack.")
     given = {"window_steps": window_steps, "window_stride": window_stride, "pack": pack and str(pack)}
     changed = {name: value for name, value in given.items() if value is not None}
-    return configured(kind, options or (), preset, **changed), reasons
+    return configured(kind, options or (), preset, **changed), tuple(reasons)
 
 
 def require_budget(schema: Schema) -> None:
@@ -146,35 +145,29 @@ def doubts(method: Synthesizer, schema: Schema, guarantee: Guarantee, task: str)
 
 def configured(kind: type[Synthesizer], given: Sequence[str], preset: str = "default", **arguments: Any) -> Synthesizer:
     """Returns a preset with `arguments` and the options of `--set`, each checked against its declared type."""
-    whole, parts = _sorted(kind, given)
-    method = kind.from_preset(
-        preset, **arguments | {name: _checked(kind, name, value) for name, value in whole.items()}
-    )
-    for name, values in parts.items():
-        part: Any = getattr(method, name)
-        if not hasattr(part, "__dataclass_fields__"):
+    parts: dict[str, dict[str, str]] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise InputError(f"--set: NAME=VALUE is expected, got '{text}'.")
+        name, _, part = name.strip().replace("-", "_").partition(".")
+        if part:
+            _require_known(kind, name)
+            parts.setdefault(name, {})[part] = value.strip()
+        else:
+            arguments[name] = _checked(kind, name, value.strip())
+    method = kind.from_preset(preset, **arguments)
+    for name, values in parts.items():  # within what the other options settled
+        whole: Any = getattr(method, name)
+        if not hasattr(whole, "__dataclass_fields__"):
             raise InputError(f"--set: '{name}' of '{kind.name}' has no parts. Write {name}=VALUE.")
-        known = {inner: _checked(type(part), inner, value, f"{name}.") for inner, value in values.items()}
-        changed: dict[str, Any] = {name: replace(part, **known)}
+        known = {part: _checked(type(whole), part, value, f"{name}.") for part, value in values.items()}
+        changed: dict[str, Any] = {name: replace(whole, **known)}
         method = replace(method, **changed)
     return method
 
 
-def _sorted(kind: type[Synthesizer], given: Sequence[str]) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
-    """Returns values by option, and by option and part."""
-    whole: dict[str, str] = {}
-    parts: dict[str, dict[str, str]] = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        name, _, part = name.strip().replace("-", "_").partition(".")
-        if not equals:
-            raise InputError(f"--set: NAME=VALUE is expected, got '{text}'.")
-        _known(kind, name, "")
-        (parts.setdefault(name, {}) if part else whole)[part or name] = value.strip()
-    return whole, parts
-
-
-def _known(kind: Any, name: str, prefix: str) -> None:
+def _require_known(kind: Any, name: str, prefix: str = "") -> None:
     names = [field.name for field in fields(kind) if field.init and field.name not in _ELSEWHERE]
     names = [one for one in names if one in getattr(kind, "shown", names)]
     if name not in names:
@@ -186,7 +179,7 @@ def _checked(kind: Any, name: str, text: str, prefix: str = "") -> Any:
     """Returns the value in the option's own type."""
     from pydantic import TypeAdapter, ValidationError
 
-    _known(kind, name, prefix)
+    _require_known(kind, name, prefix)
     hint = get_type_hints(kind)[name]
     if is_dataclass(hint):
         raise InputError(f"--set: '{prefix}{name}' has parts. Write {prefix}{name}.PART=VALUE.")

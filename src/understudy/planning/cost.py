@@ -122,15 +122,19 @@ def expected_cost(method: Synthesizer, schema: Schema, guarantee: Guarantee, pop
     command = [sys.executable, "-c", "from understudy.planning.cost import main; main()"]
 
     def finish(plan: SpendingPlan) -> Expected:
-        trials = _finished(process)
+        try:
+            out, _ = process.communicate(timeout=_PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired as late:
+            out = late.stdout or b""
+        ended = [Trial(**json.loads(line)) for line in out.splitlines()]
         sampled = [event for event in plan.events if isinstance(event, SubsampledGaussian | MixtureOfGaussians)]
         batch = max((event.sampling_rate * population for event in sampled), default=0.0)
-        found = extrapolated(trials, population, num_updates(method), batch)
+        found = extrapolated(ended, population, num_updates(method), batch)
         if found is None:
             return Expected(None, False, least, available)
         loading = time.process_time()  # which a run also has to do, as well as finding its noise
         data_bytes = _BYTES_PER_VALUE * num_values + _BYTES_PER_WORKING_VALUE * min(num_values, _MAX_WORKING_VALUES)
-        peak = max(trial.peak_bytes for trial in trials) + data_bytes
+        peak = max(trial.peak_bytes for trial in ended) + data_bytes
         return Expected(loading + found[0], found[1], peak, available)
 
     with tempfile.TemporaryFile() as question:
@@ -142,15 +146,6 @@ def expected_cost(method: Synthesizer, schema: Schema, guarantee: Guarantee, pop
                 yield finish
             finally:
                 process.kill()
-
-
-def _finished(process: "subprocess.Popen[bytes]") -> list[Trial]:
-    """Returns the trials that ended in time."""
-    try:
-        out, _ = process.communicate(timeout=_PATIENCE_SECONDS)
-    except subprocess.TimeoutExpired as late:
-        out = late.stdout or b""
-    return [Trial(**json.loads(line)) for line in out.splitlines()]
 
 
 def available_bytes() -> float:
@@ -233,15 +228,17 @@ def _timed(method: Synthesizer, schema: Schema, guarantee: Guarantee, num_series
     panel = replace(panel, schema=sized(panel.schema, max(num_series, _FEWEST_DECLARED)))
     short = with_updates(method, updates)
     short.spending_plan(panel.schema, guarantee)  # remembered
+    # A table of invented series looks like the user's, but for one of event-like records.
+    readable = schema.time.column is not None and not any(is_event_like(channel) for channel in schema.channels)
     with tempfile.TemporaryDirectory(prefix="understudy-plan-") as folder:
         table = Path(folder) / "table.parquet"
-        if _readable(schema):
+        if readable:
             write_panel(panel, table)
         reports: dict[str, list[float]] = {}
         note: Progress = lambda stage, share: reports.setdefault(stage, []).append(time.perf_counter())  # noqa: E731
         begin = time.perf_counter()
         given = panel
-        if _readable(schema):
+        if readable:
             context = None if panel.context is None else np.array(panel.context[0])
             given = read_panel(table, panel.schema, context=context, allow_few_units=True)
         ledger = Ledger.in_memory(guarantee)
@@ -254,11 +251,6 @@ def _timed(method: Synthesizer, schema: Schema, guarantee: Guarantee, num_series
     every = [times[-updates:] for times in reports.values() if updates > 1 and len(times) in (updates, updates + 1)]
     update = (every[-1][-1] - every[-1][0]) / (updates - 1) if every else None
     return Trial(num_series, updates, ended - begin, ended - fitted, update, _peak_bytes())
-
-
-def _readable(schema: Schema) -> bool:
-    """Whether a table of invented series looks like the user's; one of event-like records would not."""
-    return schema.time.column is not None and not any(is_event_like(channel) for channel in schema.channels)
 
 
 def _peak_bytes() -> int:
@@ -280,18 +272,18 @@ def _bound() -> None:
     if _HELD.exists():
         import resource
 
-        reserved = int(_HELD.read_text().split()[5]) * resource.getpagesize()
+        page_bytes = resource.getpagesize()
+        reserved = int(_HELD.read_text().split()[5]) * page_bytes
         most = resource.getrlimit(resource.RLIMIT_DATA)[1]
         wanted = reserved + _BYTES if most < 0 else min(reserved + _BYTES, most)
         resource.setrlimit(resource.RLIMIT_DATA, (wanted, most))
-        Thread(target=_watch_memory, args=(resource.getpagesize(),), daemon=True).start()
 
+        def watch() -> None:  # what is held: the limit counts what is reserved, of which libraries use little
+            while int(_HELD.read_text().split()[1]) * page_bytes < _BYTES:
+                time.sleep(_LOOK_SECONDS)
+            os._exit(1)
 
-def _watch_memory(page_bytes: int) -> None:
-    """Looks at what is held; the limit above counts what is reserved, of which libraries use little."""
-    while int(_HELD.read_text().split()[1]) * page_bytes < _BYTES:
-        time.sleep(_LOOK_SECONDS)
-    os._exit(1)
+        Thread(target=watch, daemon=True).start()
 
 
 def main() -> None:

@@ -105,17 +105,22 @@ def plan(
     """
     declared, file = (schema, None) if isinstance(schema, Schema) else (Schema.load(schema), Path(schema))
     declared.require_declared()
-    assumed = _assumed(declared, population)
+    if population is None and declared.population.size is None:
+        raise InputError(
+            "--population: a guess is expected, because this schema buys its number of units. Give the number to plan "
+            "with."
+        )
+    assumed = declared if population is None else sized(declared, population)
     guarantee = guarantee_for(assumed, epsilon, delta, not_private=not_private)
     own, why = (
         (method, ())
         if isinstance(method, Synthesizer)
         else chosen(assumed, guarantee, method=method, task=task, **options)
     )
-    size, ledger = assumed.population.size or 1, None if file is None else _left(file, declared)
+    size, ledger = assumed.population.size or 1, None if file is None else existing_ledger(file, declared)
     progress("timing", 0.0)
     with expected_cost(own, assumed, guarantee, size) as finish:
-        spending = spending_plan(own, declared if population is None else assumed, guarantee)
+        spending = spending_plan(own, assumed, guarantee)
         outlook = (*own.outlook(assumed, guarantee), *doubts(own, assumed, guarantee, task))
         events, delta = spending.events, guarantee.delta
         paid = accounting.epsilon(events, delta), accounting.replace_one_epsilon(events, delta)
@@ -139,7 +144,7 @@ def plan(
         replace_one_epsilon=paid[1],
         releases=releases,
         outlook=outlook,
-        ledger=ledger,
+        ledger=None if ledger is None else {"file": str(ledger.path), **asdict(ledger.remaining())},
         cost=cost,
         verdict=foreseen if trial is None or not releases else _tried_verdict(trial, guarantee, foreseen),
         simulation=trial,
@@ -191,20 +196,3 @@ def _release(label: str, event: Event, schema: Schema, window_steps: int | None)
         contributions *= (schema.num_steps // steps) / (2 * windows.stability(schema, steps, steps))
     signal = contributions * getattr(event, "sampling_rate", 1.0) / multiplier
     return PlannedRelease(label, type(event).__name__, multiplier, signal)
-
-
-def _assumed(schema: Schema, population: int | None) -> Schema:
-    """Returns the schema with a population to compute with."""
-    if population is not None:
-        return sized(schema, population)
-    if schema.population.size is None:
-        raise InputError(
-            "--population: a guess is expected, because this schema buys its number of units. Give the number to plan "
-            "with."
-        )
-    return schema
-
-
-def _left(file: Path, schema: Schema) -> dict[str, Any] | None:
-    ledger = existing_ledger(file, schema)
-    return None if ledger is None else {"file": str(ledger.path), **asdict(ledger.remaining())}

@@ -11,9 +11,8 @@ import numpy as np
 from scipy.signal import lfilter
 from scipy.special import ndtr
 
-from understudy.data import Channel, Panel, Population, Schema, read_panel, simulate_households
+from understudy.data import Channel, Panel, Population, Schema, read_panel
 from understudy.data.channels import num_codes
-from understudy.data.households import households_schema
 from understudy.data.panel import broadcast_context
 from understudy.errors import InputError, MissingData
 from understudy.evaluate.measures import autocorrelations
@@ -106,12 +105,21 @@ def simulate(
 
 
 def invented(schema: Schema, num_series: int) -> Panel:
-    """Returns invented series that obey the schema; the package's own homes if it is their schema."""
-    homes, facts = households_schema(num_series), ("channels", "static", "context", "time")
-    declared = sized(schema, num_series)
-    if all(getattr(schema, name) == getattr(homes, name) for name in facts):
-        return replace(simulate_households(num_series), schema=declared)
-    return _generic(declared, num_series)
+    """Returns invented series that obey the schema: levels, a rhythm, memory, skewed values, gaps, early ends."""
+    schema, rng = sized(schema, num_series), np.random.default_rng(_SEED)
+    level = rng.standard_normal((num_series, 1))
+    columns = [_channel(channel, place, level, schema.num_steps, rng) for place, channel in enumerate(schema.channels)]
+    static = [
+        _skewed(column, ndtr(0.6 * level[:, 0] + 0.8 * rng.standard_normal(num_series))) for column in schema.static
+    ]
+    lengths = np.full(num_series, schema.num_steps)
+    if schema.time.min_steps is not None:
+        early = rng.integers(schema.time.min_steps, schema.num_steps + 1, num_series)
+        lengths = np.where(rng.random(num_series) < 0.2, early, lengths)
+    context = broadcast_context(shared_context(schema), num_series) if schema.context else None
+    request = SampleRequest(num_series=num_series, rng=rng, context=context)
+    stacked = np.stack(static, axis=1) if static else np.zeros((num_series, 0))
+    return request.panel(schema, np.stack(columns, axis=2), lengths, stacked)
 
 
 def sized(schema: Schema, num_units: int) -> Schema:
@@ -165,24 +173,6 @@ def _correlations(values: np.ndarray, lags: int) -> np.ndarray:
     """Returns autocorrelations [lag, channel], the mean over series; 0 where nothing was observed."""
     found = autocorrelations(values, lags)
     return np.asarray(np.nansum(found, axis=0) / np.maximum(1, (~np.isnan(found)).sum(axis=0)))
-
-
-def _generic(schema: Schema, num_series: int) -> Panel:
-    """Series with levels, a rhythm, memory, skewed values, uneven categories, gaps and early ends."""
-    rng = np.random.default_rng(_SEED)
-    level = rng.standard_normal((num_series, 1))
-    columns = [_channel(channel, place, level, schema.num_steps, rng) for place, channel in enumerate(schema.channels)]
-    static = [
-        _skewed(column, ndtr(0.6 * level[:, 0] + 0.8 * rng.standard_normal(num_series))) for column in schema.static
-    ]
-    lengths = np.full(num_series, schema.num_steps)
-    if schema.time.min_steps is not None:
-        early = rng.integers(schema.time.min_steps, schema.num_steps + 1, num_series)
-        lengths = np.where(rng.random(num_series) < 0.2, early, lengths)
-    context = broadcast_context(shared_context(schema), num_series) if schema.context else None
-    request = SampleRequest(num_series=num_series, rng=rng, context=context)
-    stacked = np.stack(static, axis=1) if static else np.zeros((num_series, 0))
-    return request.panel(schema, np.stack(columns, axis=2), lengths, stacked)
 
 
 def _channel(channel: Channel, place: int, level: np.ndarray, num_steps: int, rng: np.random.Generator) -> np.ndarray:

@@ -8,7 +8,7 @@ removing one unit moves the integers by at most bound / step: docs/claims/border
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,8 +38,8 @@ class Statistic:
         label: What the ledger charged.
         shape: Of the released array.
         bound: Euclidean length to which each unit's vector is clipped.
-        contributions: Returns what a panel of whole units adds, from these units and public facts alone.
-        each: Whether there is one vector for each series, of which a unit adds the mean, or for each unit.
+        contributions: Returns what a panel of whole units adds, from these units and public facts alone: one vector
+            for each series, of which a unit adds the mean.
         step: Public lattice step, for votes that are whole; None chooses a fine one.
         tables: Cells of each table, where contributions have to be `Cells` with a ballot for each.
     """
@@ -48,7 +48,6 @@ class Statistic:
     shape: tuple[int, ...]
     bound: float
     contributions: Callable[[Panel], Contributions] = _at_hand
-    each: Literal["series", "unit"] = "series"
     step: float | None = None
     tables: tuple[int, ...] | None = None
 
@@ -65,6 +64,7 @@ def lattice_step(bound: float, deviation: float) -> float:
     return 2.0 ** (exponent - exponent % 2)
 
 
+@final
 @dataclass(frozen=True, eq=False, repr=False)
 class Given:
     """Units whose vectors are at hand: `contributions` of the statistic are asked for nothing.
@@ -80,10 +80,10 @@ class Given:
 
     def total(self, statistic: Statistic, step: float) -> NDArray[np.int64]:
         """Return the clipped integer sum; private."""
-        unit = np.arange(len(self.contributions.norms())) if self.unit is None else self.unit
-        return clipped_sum(statistic, step, self.contributions, unit)
+        return clipped_sum(statistic, step, self.contributions, self.unit)
 
 
+@final
 @dataclass(frozen=True, eq=False, repr=False)
 class Listed:
     """Rows that are released one by one: the shape of the release tells how many units there are.
@@ -100,26 +100,7 @@ class Listed:
     def total(self, statistic: Statistic, step: float) -> NDArray[np.int64]:
         """Return the clipped rows in whole steps; private."""
         number = len(self.rows)
-        return Given(Rows(self.rows, np.arange(number), number)).total(statistic, step)
-
-
-class Private(Protocol):
-    """Units that a statistic is about."""
-
-    @property
-    def reach(self) -> float:
-        """Factor by which one protected unit's reach exceeds one bounded vector."""
-
-    def total(self, statistic: Statistic, step: float) -> NDArray[np.int64]:
-        """Return the sum over units of their clipped vectors in whole steps; private."""
-
-
-class Counted(Protocol):
-    """Units that can be counted."""
-
-    @property
-    def num_units(self) -> int:
-        """Their number; private."""
+        return clipped_sum(statistic, step, Rows(self.rows, np.arange(number), number), None)
 
 
 def partition_sum(
@@ -136,27 +117,26 @@ def partition_sum(
         seen = panel if view is None else view(panel)
         if not seen.num_series:
             continue
-        own = seen.unit
-        if statistic.each == "unit" or by_series:
-            own = np.arange(seen.num_units if statistic.each == "unit" else seen.num_series)
+        own = np.arange(seen.num_series) if by_series else seen.unit
         total += clipped_sum(statistic, step, statistic.contributions(seen), own)
     return total
 
 
 def clipped_sum(
-    statistic: Statistic, step: float, contributions: Contributions, own: NDArray[np.int64]
+    statistic: Statistic, step: float, contributions: Contributions, own: NDArray[np.int64] | None
 ) -> NDArray[np.int64]:
     """Return Σ over units of their vector, clipped to the bound, in whole steps.
 
     A unit's vector is the mean of those of its series; it is no longer than the mean of their lengths, by which it is
-    clipped. `own` says whose each vector is.
+    clipped. `own` says whose each vector is; None has one of each unit.
     """
     require_known(contributions)
     if statistic.tables is not None and _tables(contributions) != statistic.tables:
         raise InputError(f"{statistic.label}: votes with a ballot for each table are expected.")
     lengths = contributions.norms()
+    own = np.arange(len(lengths)) if own is None else own
     if len(lengths) != len(own):
-        raise InputError(f"{statistic.label}: one vector per {statistic.each} is expected.")
+        raise InputError(f"{statistic.label}: one vector per series is expected.")
     weights = (1.0 / np.bincount(own))[own]
     with np.errstate(over="ignore"):
         mean_lengths = np.bincount(own, (weights * lengths).astype(np.float64)).astype(np.float64)

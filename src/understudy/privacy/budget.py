@@ -1,6 +1,7 @@
 """Epsilon and delta, and how large delta may be for a population of a given size."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from understudy.data import MIN_UNITS
@@ -47,11 +48,8 @@ def check_delta(delta: float, population: int | None, *, reproduction: str | Non
     """Refuses a delta at which a mechanism could publish a whole unit.
 
     Args:
-        delta: the delta that is asked for.
-        population: the declared (public) number of units; None when it is not known yet, which counts as the fewest
-            that a table may hold.
-        reproduction: the name of the paper whose own delta is wanted. Lifts the refusal; the caller
-            must also pass it on to the certificate, whose status then says *not private*.
+        population: Declared number of units; None, if it is not known yet, counts as the fewest a table may hold.
+        reproduction: Paper whose own delta is wanted, which lifts the refusal; the certificate says *not private*.
     """
     if not 0 < delta < 1:
         raise InputError(f"delta must lie between 0 and 1, got {delta:g}. Leave it out to get 1/(100·population).")
@@ -80,9 +78,23 @@ def at_most(value: float, digits: int = 3) -> str:
         >>> at_most(1.2341), at_most(1e-6, 2), at_most(float("inf"))
         ('1.24', '1e-06', 'infinite')
     """
+    return _rounded(value, digits, lambda units: math.ceil(units - 1e-6))
+
+
+def at_least(value: float, digits: int = 4) -> str:
+    """Returns a figure in a few digits, rounded down: what is left must not look larger than it is.
+
+    Example:
+        >>> at_least(1 / 3), at_least(2 / 3), at_least(2.0)
+        ('0.3333', '0.6666', '2')
+    """
+    return _rounded(value, digits, lambda units: math.floor(units + 1e-6))
+
+
+def _rounded(value: float, digits: int, whole: Callable[[float], int]) -> str:
     if math.isinf(value):
         return "infinite"
     if not value > 0:
         return f"{value:g}"
     unit = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
-    return f"{math.ceil(value / unit - 1e-6) * unit:.{digits}g}"
+    return f"{whole(value / unit) * unit:.{digits}g}"

@@ -1,4 +1,4 @@
-"""What exactly is promised about one release, in a form anybody can recompute without the data.
+"""What exactly is promised about one release, in a form that recipients can recompute without the data.
 
 The first field says whether the release is private. The rest says who is protected, from what, by which events, at
 which cost, and what is not protected; then the hash of every released file and a signature. `verify` checks all of it.
@@ -17,10 +17,10 @@ from understudy.errors import CertificateError, InputError, UnsupportedEvent
 from understudy.files import whole_file
 from understudy.privacy import accounting, canonical, keys
 from understudy.privacy.budget import MAX_PRIVATE_EPSILON, at_most, check_delta
-from understudy.privacy.events import Event, NonPrivate, Relation, from_json, relation, to_json
+from understudy.privacy.events import EXACT, Event, NonPrivate, PureDP, Relation, from_json, relation, to_json
 
 if TYPE_CHECKING:
-    from understudy.data.schema import Schema
+    from understudy.data import Schema
     from understudy.privacy.grant import Grant, Receipt
 
 FORMAT = 1
@@ -155,12 +155,14 @@ class Certificate:
         if not isinstance(body, dict) or set(body).union(_NOT_ALWAYS) != names:
             raise CertificateError(
                 "This is not a certificate of format 1: fields are missing or unknown. It was edited, or written by "
-                "another version."
+                "another version. Download the release again, or use the version that wrote it."
             )
         try:
             return canonical.typed(cls, body)
         except (TypeError, ValueError) as problem:
-            raise CertificateError("A field of this certificate has the wrong form: it was edited.") from problem
+            raise CertificateError(
+                "A field of this certificate has the wrong form: it was edited. Download the release again."
+            ) from problem
 
     @classmethod
     def loads(cls, text: str) -> "Certificate":
@@ -180,7 +182,9 @@ class Certificate:
         require_path(path, "Certificate.load")
         target = Path(path)
         target = target / FILE_NAME if target.is_dir() else target
-        unreadable = CertificateError(f"There is no readable certificate at '{target}'.")
+        unreadable = CertificateError(
+            f"There is no readable certificate at '{target}'. Pass a release folder or its certificate.json."
+        )
         if not target.is_file():  # devices may have no end
             raise unreadable
         try:
@@ -231,19 +235,13 @@ def parsed_events(certificate: Certificate) -> tuple[Event, ...]:
         raise CertificateError(f"The events of this certificate can't be accounted: {problem}") from problem
 
 
-def status(
-    events: tuple[Event, ...],
-    epsilon: float,
-    *,
-    protects_a_person: bool,
-    secure: bool,
-    reproduction: str | None,
-) -> str:
-    """Says "private", or "not private: " and the first thing that is wrong."""
+def status_of(certificate: Certificate, events: tuple[Event, ...], epsilon: float) -> str:
+    """Says "private", or "not private: " and the first thing that is wrong, by the certificate's own fields."""
     reasons = [event.reason for event in events if isinstance(event, NonPrivate)]
-    if not protects_a_person:
+    reproduction = certificate.overrides.get("reproduction")
+    if certificate.unit_kind not in _PROTECTING:
         return "not private: protects no person; its unit is one of many overlapping windows of the same series"
-    if not secure:
+    if not certificate.noise_is_secure:
         return "not private: reproducible noise, which anyone with the seed can subtract"
     if reasons:
         return f"not private: {reasons[0]}"
@@ -268,9 +266,8 @@ def issue(
 
     Args:
         public_inputs: sha256 of everything public the release was made from (context, encoder), by name.
-        overrides: named departures from the rules that a caller asked for, with their reasons; they are printed.
-        trust: sentences about who is trusted besides the data holder, such as an aggregator.
-        marginal_obfuscation: sentences about a distribution that was to be hidden; no part of the guarantee.
+        overrides: Named departures from the rules that a caller asked for, with their reasons.
+        trust: Sentences about who is trusted besides the data holder, such as an aggregator.
     """
     plan, receipt = grant.plan, grant.receipt
     sizes = [size for size in (receipt.population, schema.protected_units) if size is not None]
@@ -280,14 +277,8 @@ def issue(
     if receipt.reproduction is not None:
         named["reproduction"] = receipt.reproduction
     cost = plan.epsilon()
-    return Certificate(
-        status=status(
-            plan.events,
-            cost,
-            protects_a_person=schema.unit.protects_a_person,
-            secure=receipt.secure_noise,
-            reproduction=receipt.reproduction,
-        ),
+    issued = Certificate(
+        status="",
         population=schema.name,
         population_size=population,
         unit=schema.unit.sentence(),
@@ -311,14 +302,11 @@ def issue(
         marginal_obfuscation=tuple(marginal_obfuscation),
         arithmetic=grant.arithmetic,
     )
+    return replace(issued, status=status_of(issued, plan.events, cost))
 
 
 def seal(certificate: Certificate, directory: Path | str, key: keys.SigningKey | None) -> Certificate:
-    """Hashes every file of a release directory, signs, and writes `certificate.json` last.
-
-    The written file appears whole or not at all. Without a key the certificate is unsigned and says so to
-    `verify`.
-    """
+    """Hashes every file of a release directory, signs if there is a key, and writes `certificate.json` last."""
     folder = Path(directory)
     sealed = sign(replace(certificate, files=file_hashes(folder)), key)
     with whole_file(folder / FILE_NAME) as draft:
@@ -411,6 +399,7 @@ def _check_figures(certificate: Certificate, events: tuple[Event, ...]) -> list[
         Check("epsilon", _agrees(certificate.epsilon, found), stated),
         _check_other_figures(certificate, events),
         _check_account(certificate, events),
+        _check_arithmetic(certificate, events),
         _check_status(certificate, events, found),
         Check("neighbours", same_relation, f"'{neighbours}' belongs to the mechanisms"),
     ]
@@ -422,6 +411,16 @@ def _check_account(certificate: Certificate, events: tuple[Event, ...]) -> Check
     named = len(charged) == len(events) == len(certificate.labels) and set(certificate.executed) <= set(charged)
     within = named and all(0 <= number <= charged[label] for label, number in certificate.executed.items())
     return Check("account", within, f"{len(events)} mechanisms, none executed more often than charged")
+
+
+def _check_arithmetic(certificate: Certificate, events: tuple[Event, ...]) -> Check:
+    """Sums with discrete noise are exact and gradients are not; the event of a choice or a count does not tell."""
+    told = {label: event for label, event in zip(certificate.labels, events, strict=False) if type(event) is not PureDP}
+    expected = {label: "exact" if isinstance(event, EXACT) else "idealised" for label, event in told.items()}
+    stated = {label: kind for label, kind in certificate.arithmetic.items() if label in told}
+    return Check(
+        "arithmetic", stated == expected or not certificate.arithmetic, "exact or idealised, as the mechanisms are"
+    )
 
 
 def _check_other_figures(certificate: Certificate, events: tuple[Event, ...]) -> Check:
@@ -437,13 +436,7 @@ def _check_status(certificate: Certificate, events: tuple[Event, ...], epsilon: 
     if certificate.status.startswith("not private: "):
         return Check("status", True, certificate.status)
     check_delta(certificate.delta, certificate.population_size)
-    expected = status(
-        events,
-        epsilon,
-        protects_a_person=certificate.unit_kind in _PROTECTING,
-        secure=certificate.noise_is_secure,
-        reproduction=certificate.overrides.get("reproduction"),
-    )
+    expected = status_of(certificate, events, epsilon)
     return Check("status", certificate.status == expected == "private", expected)
 
 

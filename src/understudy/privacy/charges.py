@@ -11,7 +11,6 @@ import re
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
@@ -28,13 +27,13 @@ from understudy.privacy.accounting import (
     gaussian_epsilon,
     renyi_at,
 )
-from understudy.privacy.budget import Guarantee, at_most, check_delta
+from understudy.privacy.budget import Guarantee, at_least, at_most, check_delta
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.store import Row
 
 if TYPE_CHECKING:
-    from understudy.data.schema import Schema
+    from understudy.data import Schema
 
 COMPOSITIONS = ("basic", "rdp", "zcdp")
 TOLERANCE = 1e-9  # rounding only: a budget of 2 must pay for two runs of 1
@@ -148,9 +147,12 @@ class Facts:
 
 
 class Options(TypedDict, total=False):
-    """What a ledger may be made with.
+    """Options of a new ledger, which `Ledger.create` and `Ledger.in_memory` take.
 
     Attributes:
+        max_runs: Largest number of runs; basic composition splits delta over them.
+        composition: "basic", "rdp" or "zcdp", as in a schema.
+        population: Declared number of units, by which a delta that is too large is refused.
         reproduction: A paper whose own delta is wanted; every certificate will say *not private*.
     """
 
@@ -309,8 +311,8 @@ def check_room(
     if price > left + TOLERANCE * max(1.0, min(composition.limit, 1e6)):
         spendable = composition.epsilon_left(left)
         raise BudgetExceeded(
-            f"'{label}' asks for epsilon = {plan.epsilon():.4g} at delta = {plan.guarantee.delta:g}, but "
-            f"epsilon = {spendable:.4g} is left of {composition.guarantee.epsilon:g} in this ledger. "
+            f"'{label}' asks for epsilon = {at_most(plan.epsilon(), 4)} at delta = {plan.guarantee.delta:g}, but "
+            f"epsilon = {at_least(spendable)} is left of {composition.guarantee.epsilon:g} in this ledger. "
             "Nothing was charged. Ask for less, or use a release already made.",
             requested=plan.epsilon(),
             remaining=spendable,
@@ -328,7 +330,6 @@ def charge_body(run: int, plan: SpendingPlan, price: float, label: str, noise: N
         "amount": price,
         "plan": plan.to_json(),
         "secure_noise": noise.is_secure,
-        "recorded_at": now(),
     }
 
 
@@ -349,11 +350,6 @@ def entry_of(row: Row, rows: tuple[Row, ...]) -> Entry:
     totals = {entry.label: latest_total(rows, run, entry.label) for entry in plan.entries}
     executed = {label: total for label, total in totals.items() if total}
     return Entry(**body | {"plan": plan, "executed": executed, "secure_noise": secure, "sequence": row.sequence})
-
-
-def now() -> str:
-    """The time of day for people who read a ledger; nothing is computed from it."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def composition_of(facts: Facts, rows: Sequence[Row]) -> Composition:
@@ -387,7 +383,7 @@ def raised_body(
             f"expected, got {epsilon:g} and {runs}. A budget is raised, never lowered."
         )
     check_delta(_delta(facts, runs), facts.population, reproduction=facts.reproduction)
-    return {"epsilon": epsilon, "max_runs": runs, "reason": reason.strip(), "recorded_at": now()}
+    return {"epsilon": epsilon, "max_runs": runs, "reason": reason.strip()}
 
 
 def sentences(rows: Sequence[Row]) -> tuple[str, ...]:

@@ -102,8 +102,8 @@ class Cells:
             raise InputError("Cells: one vector, ballot, cell and worth of each vote are expected.")
         if sizes.ndim != 1 or (sizes < 1).any():
             raise InputError("Cells: ballots of at least one cell are expected.")
-        if not (_all_below(vector, self.num_vectors) and _all_below(ballot, len(sizes))):
-            stays = (vector >= 0) & (vector < self.num_vectors) & (ballot >= 0) & (ballot < len(sizes))
+        stays = (vector >= 0) & (vector < self.num_vectors) & (ballot >= 0) & (ballot < len(sizes))
+        if not stays.all():
             vector, ballot, cell = vector[stays], ballot[stays], cell[stays]
             worth = worth[stays] if worth.ndim else worth
         for name, part in (("vector", vector), ("ballot", ballot), ("cell", cell), ("worth", worth), ("sizes", sizes)):
@@ -297,10 +297,6 @@ def shortened(vectors: Floats, length: float) -> Floats:
     norms = Rows(vectors).norms()
     factors = np.divide(length, norms, out=np.ones(len(norms)), where=norms > length)
     return np.asarray(np.where(np.isfinite(norms)[:, None], vectors, 0.0) * factors[:, None])
-
-
-def _all_below(index: Integers, number: int) -> bool:
-    return not len(index) or bool(index.min() >= 0 and index.max() < number)
 
 
 def _inside(place: Integers | None, num_places: int) -> Integers | None:

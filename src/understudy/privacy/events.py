@@ -112,6 +112,7 @@ class NonPrivate(Event):
     reason: str
 
 
+EXACT = (Gaussian, DiscreteGaussian, ApproximateDP)  # released as whole numbers with discrete noise
 _TYPES = {kind.__name__: kind for kind in Event.__subclasses__()}
 
 

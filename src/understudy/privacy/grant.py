@@ -13,9 +13,11 @@ from typing import Any, NoReturn, TypeVar, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from understudy.data.table import Table
 from understudy.errors import BudgetExceeded, InputError
-from understudy.privacy.border import WIDENING, Counted, Listed, Private, Statistic, lattice_step
+from understudy.privacy.border import WIDENING, Given, Listed, Statistic, lattice_step
 from understudy.privacy.events import (
+    EXACT,
     ApproximateDP,
     DiscreteGaussian,
     Gaussian,
@@ -27,11 +29,11 @@ from understudy.privacy.events import (
 )
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import SpendingPlan
+from understudy.privacy.private_series import Private, PrivateSeries
 from understudy.privacy.selections import AboveThreshold, domain_threshold, first_keys_by_noisy_count, quantile_scores
 
 Charged = TypeVar("Charged")
 _LARGEST_SCALE = 2.0**52  # of discrete noise
-_EXACT = (Gaussian, DiscreteGaussian, ApproximateDP)  # released as whole numbers with discrete noise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,8 +43,6 @@ class Receipt:
     ledger: str
     ledger_kind: str
     run: int
-    epsilon: float
-    delta: float
     composition: str
     population: int | None
     reproduction: str | None
@@ -85,7 +85,7 @@ class Grant:
     @property
     def arithmetic(self) -> dict[str, str]:
         """How the answers to each label are computed: exact, or idealised where the proof has real numbers."""
-        kinds = {entry.label: isinstance(entry.event, _EXACT) for entry in self.plan.entries}
+        kinds = {entry.label: isinstance(entry.event, EXACT) for entry in self.plan.entries}
         counted = self._counted - self._chosen
         return {label: "exact" if exact or label in counted else "idealised" for label, exact in kinds.items()}
 
@@ -126,6 +126,8 @@ class Grant:
         measured: Callable[[NDArray[np.int64], float], NDArray[np.int64]],
     ) -> NDArray[np.float64]:
         event = self._sum_event(statistic.label)
+        if type(private) not in (PrivateSeries, Given, Listed):  # another could leave the clip out of its total
+            raise InputError("Private series of a kind that the border knows are expected: PrivateSeries.")
         if not 1 <= private.reach < math.inf:
             raise InputError("A release needs a finite reach of at least one.")
         if isinstance(private, Listed) != (relation([event]) == "values"):
@@ -152,7 +154,7 @@ class Grant:
         """Return the standard deviation of the noise on a release that one unit moves by `reach` at most; public."""
         return self._sum_event(label).noise_multiplier * reach
 
-    def count(self, label: str, private: Counted) -> int:
+    def count(self, label: str, private: PrivateSeries | Table) -> int:
         """Return the number of units plus discrete Laplace noise of scale 1/epsilon."""
         event = self._event(label, PureDP)
         self._execute(label)
@@ -162,8 +164,7 @@ class Grant:
     def quantile(self, label: str, values_one_per_unit: ArrayLike, candidates: ArrayLike, q: float) -> float:
         """A point of a public grid near the q-quantile, by the exponential mechanism.
 
-        **Privacy**: `values_one_per_unit` holds one number per unit (missing ones are skipped). Adding a
-        unit moves each candidate's score by at most max(q, 1 − q), and the mechanism is epsilon-DP.
+        **Privacy**: epsilon-DP, because adding a unit moves no candidate's score by more than max(q, 1 − q).
         """
         event = self._event(label, PureDP)
         grid = np.unique(np.asarray(candidates, dtype=np.float64))
@@ -175,9 +176,8 @@ class Grant:
     def choose(self, label: str, merits_one_row_per_unit: ArrayLike) -> int:
         """The place of a candidate with a high total merit, by the exponential mechanism.
 
-        **Privacy**: `merits_one_row_per_unit` holds [unit, candidate], each row computed from one unit alone and cut
-        off at 0 and 1 here. Adding a unit raises the totals by 0 to 1 each, so no two move apart by more than 1, and
-        weights exp(epsilon · total) make the choice epsilon-DP.
+        **Privacy**: each row is computed from one unit alone and cut off at 0 and 1 here. Adding a unit raises totals
+        by 0 to 1, so no two move apart by more than 1, and weights exp(epsilon · total) make the choice epsilon-DP.
         """
         event = self._event(label, PureDP)
         merits = np.asarray(merits_one_row_per_unit, dtype=np.float64)
@@ -200,8 +200,7 @@ class Grant:
     def stable_domain(self, label: str, votes_one_per_unit: Sequence[str]) -> tuple[str, ...]:
         """Categories that enough units have, sorted; one vote per unit.
 
-        **Privacy**: (epsilon, delta)-DP. A category that a single unit holds appears with probability at
-        most delta, whatever its name.
+        **Privacy**: (epsilon, delta)-DP. A category of a single unit appears with probability at most delta.
         """
         event = self._event(label, ApproximateDP)
         threshold = domain_threshold(event.epsilon, event.delta)

@@ -32,7 +32,7 @@ class PublicKey:
 
     @property
     def fingerprint(self) -> str:
-        """Short form to read out over the telephone: eight groups of four."""
+        """Short form to read aloud: eight groups of four."""
         return fingerprint(self.hexadecimal)
 
 
@@ -71,7 +71,9 @@ def create(name: str = DEFAULT_NAME) -> SigningKey:
     except FileExistsError:
         raise InputError(f"There already is a key named '{name}'. Choose another name.") from None
     except OSError as problem:
-        raise InputError(f"'{path}' can't be written ({problem.strerror}).") from problem
+        raise InputError(
+            f"'{path}' can't be written ({problem.strerror}). Free some space, or choose a writable UNDERSTUDY_HOME."
+        ) from problem
     key = SigningKey(name, secret)
     export(key.public, path.with_suffix(".pub"))
     return key
@@ -85,9 +87,13 @@ def load(name: str = DEFAULT_NAME) -> SigningKey:
     try:
         secret = serialization.load_pem_private_key(path.read_bytes(), password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as problem:
-        raise InputError(f"'{path}' is not a private key written by `understudy keys create`.") from problem
+        raise InputError(
+            f"'{path}' is not a private key written by `understudy keys create`. Restore it, or create another key."
+        ) from problem
     if not isinstance(secret, Ed25519PrivateKey):
-        raise InputError(f"'{path}' is not an Ed25519 key.")
+        raise InputError(
+            f"'{path}' is not an Ed25519 key. Restore it, or create another key with `understudy keys create`."
+        )
     return SigningKey(name, secret)
 
 
@@ -151,10 +157,12 @@ def read_public(path: Path) -> PublicKey:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:
-        raise InputError(f"'{path}' can't be read as a public key.") from problem
+        raise InputError(
+            f"'{path}' can't be read as a public key. Pass a file written by `understudy keys export`."
+        ) from problem
     found = _parsed(text)
     if found is None:
-        raise InputError(f"'{path}' is not a public key written by `understudy keys`.")
+        raise InputError(f"'{path}' is not a public key. Pass a file written by `understudy keys export`.")
     return found
 
 

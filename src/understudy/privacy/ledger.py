@@ -25,7 +25,7 @@ from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.store import Store, Writer
 
 if TYPE_CHECKING:
-    from understudy.data.schema import Schema
+    from understudy.data import Schema
 
 
 @final
@@ -65,13 +65,10 @@ class Ledger:
         """A new ledger file, registered as the only one for the population `name`; `charges.Options` has the rest."""
         target = Path(path).absolute()
         facts = Facts.new(name, unit_sentence, guarantee, **options)
-        if target.exists():
-            raise LedgerError(f"'{target}' exists already: open it instead of creating it.")
-        registry.check_free(name)
         store = Store.create(target, asdict(facts))
         try:
             registry.claim(name, target, facts.identity)
-        except LedgerError:  # another process claimed the name meanwhile; nothing was charged to this file yet
+        except LedgerError:  # the population has another ledger; nothing was charged to this file yet
             target.unlink()
             raise
         registry.remember(store, facts.identity)
@@ -83,7 +80,9 @@ class Ledger:
         require_argument(path, str | Path, "Ledger.open", "Name the ledger's file; Ledger.open_for takes a schema.")
         target = Path(path).absolute()
         if not target.is_file():
-            raise LedgerError(f"There is no ledger at '{target}': name the file beside the schema.")
+            raise LedgerError(
+                f"There is no ledger at '{target}'. Pass the path of the ledger file, usually next to the schema."
+            )
         ledger = cls.checked(Store(target))
         registry.check_newest(ledger._store, ledger._facts.identity)
         registry.claim(ledger.name, target, ledger._facts.identity)
@@ -117,7 +116,7 @@ class Ledger:
     @classmethod
     def open_for(cls, schema: "Schema | Path | str", directory: Path | str | None = None) -> "Ledger":
         """The ledger of a schema's population, `<name>.ledger` beside the schema; created on first use."""
-        from understudy.data.schema import Schema as SchemaType
+        from understudy.data import Schema as SchemaType
 
         if isinstance(schema, Path | str):
             directory = Path(schema).absolute().parent if directory is None else directory
@@ -179,14 +178,14 @@ class Ledger:
         """A grant for what a charged run has not executed yet. Executions counted before stay counted."""
         entry = next((entry for entry in self.entries() if entry.run == run), None)
         if entry is None:
-            raise LedgerError(f"This ledger has no run {run}.")
+            raise LedgerError(f"This ledger has no run {run}. `understudy ledger show` lists its runs.")
         with self._writing() as writer:
             if any(row.kind == "adopted" for row in writer.rows[entry.sequence :]):
                 raise LedgerError(
                     f"Run {run} was charged before an older copy of this ledger was adopted: what it has executed is "
                     "not known. Start a new run."
                 )
-            head = writer.append("resumed", {"run": run, "secure_noise": noise.is_secure, "recorded_at": charges.now()})
+            head = writer.append("resumed", {"run": run, "secure_noise": noise.is_secure})
         secure = entry.secure_noise and noise.is_secure
         return self._grant(run, entry.plan, noise, head, secure=secure, executed=entry.executed)
 
@@ -250,8 +249,6 @@ class Ledger:
             ledger=self.name,
             ledger_kind="in-memory" if self.path is None else "file",
             run=run,
-            epsilon=plan.epsilon(),
-            delta=plan.guarantee.delta,
             composition=self.composition.kind,
             population=self.population,
             reproduction=self.reproduction,
@@ -273,7 +270,7 @@ class Ledger:
                     remaining=0,
                     label=label,
                 )
-            writer.append("executed", {"run": run, "label": label, "total": total, "recorded_at": charges.now()})
+            writer.append("executed", {"run": run, "label": label, "total": total})
         return total
 
     def check_belongs_to(self, schema: "Schema") -> None:

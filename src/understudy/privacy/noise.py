@@ -10,7 +10,6 @@ import math
 import os
 import threading
 import weakref
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NoReturn, final
 
@@ -58,28 +57,18 @@ def _draw(measurement: Any, count: int) -> NDArray[np.int64]:
 
 
 @lru_cache(maxsize=64)
-def _gaussian(scale: float) -> Any:
-    from opendp.measurements import make_gaussian
-    from opendp.metrics import l2_distance
-
-    return make_gaussian(_integer_vectors(), l2_distance(T="f64"), scale)
-
-
-@lru_cache(maxsize=64)
-def _laplace(scale: float) -> Any:
-    from opendp.measurements import make_laplace
-    from opendp.metrics import l1_distance
-
-    return make_laplace(_integer_vectors(), l1_distance(T="i64"), scale)
-
-
-def _integer_vectors() -> Any:
+def _measurement(kind: str, scale: float) -> Any:
     # Here and not at the top: OpenDP takes a second to import, which most commands never need.
     from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_gaussian, make_laplace
+    from opendp.metrics import l1_distance, l2_distance
     from opendp.mod import enable_features
 
     enable_features("contrib")
-    return vector_domain(atom_domain(T="i64"))
+    integers = vector_domain(atom_domain(T="i64"))
+    if kind == "gaussian":
+        return make_gaussian(integers, l2_distance(T="f64"), scale)
+    return make_laplace(integers, l1_distance(T="i64"), scale)
 
 
 def _checked(scale: float) -> float:
@@ -132,7 +121,7 @@ class NoiseSource:
         if self.is_secure:
             return "AES-128-CTR keystream, keyed by the operating system; discrete noise by OpenDP"
         kind = "constant" if self._constant is not None else "seeded"
-        return f"{kind}, for tests: reproducible, so it protects nobody"
+        return f"{kind}, for tests: reproducible, so it gives no protection"
 
     def normal(self, scale: float, size: Size) -> NDArray[np.float64]:
         """Independent N(0, scale²) in double precision; about ten nanoseconds each."""
@@ -170,21 +159,19 @@ class NoiseSource:
         if scale > _LARGEST_TABLE and self._constant is None and not self.is_secure:
             # so fine that rounded normals have the same distribution to double precision
             return np.rint(self.normal(scale, size)).astype(np.int64)
-        return self._discrete(scale, size, _gaussian, tabulated_gaussian)
+        return self._discrete("gaussian", scale, size)
 
     def discrete_laplace(self, scale: float, size: Size) -> NDArray[np.int64]:
         """Independent integers with P(x) proportional to exp(−|x| / scale)."""
-        return self._discrete(scale, size, _laplace, tabulated_laplace)
+        return self._discrete("laplace", scale, size)
 
-    def _discrete(
-        self, scale: float, size: Size, secure: Callable[[float], Any], tabulated: Callable[..., NDArray[np.int64]]
-    ) -> NDArray[np.int64]:
-        count = int(np.prod(size))
+    def _discrete(self, kind: str, scale: float, size: Size) -> NDArray[np.int64]:
         if self._constant is not None:
             return np.full(size, round(scale * self._constant), dtype=np.int64)
         if self.is_secure:
-            return _draw(secure(_checked(scale)), count).reshape(size)
-        return tabulated(scale, self.uniform(count)).reshape(size)
+            return _draw(_measurement(kind, _checked(scale)), int(np.prod(size))).reshape(size)
+        tabulated = tabulated_gaussian if kind == "gaussian" else tabulated_laplace
+        return tabulated(scale, self.uniform(size))
 
     def _fill_normals(self, out: NDArray[np.float64]) -> None:
         """Marsaglia's polar form of Box & Muller: no sine, and no pair is used twice."""
@@ -246,4 +233,5 @@ def _rekey_after_fork() -> None:
         source._rekey()
 
 
-os.register_at_fork(after_in_child=_rekey_after_fork)
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(after_in_child=_rekey_after_fork)

@@ -10,9 +10,8 @@ from understudy.errors import InputError
 from understudy.privacy import accounting
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Event, from_json, to_json
-from understudy.privacy.loss import INTERVAL
 
-_QUICK = 10 * INTERVAL  # grid on which the root is looked for first
+_QUICK = 10 * accounting.INTERVAL  # grid on which the root is looked for first
 _NEAR, _FAR = 1e-3, math.log(4)  # how far from there it is looked for next, and at most in one step, in logarithms
 _HAIR = 4e-6  # how exactly it is found
 
@@ -54,9 +53,9 @@ class SpendingPlan:
         """How often `label` may be executed."""
         return self.event(label).executions
 
-    def epsilon(self, delta: float | None = None) -> float:
-        """Epsilon of all events together, at the guarantee's delta unless another is given."""
-        return accounting.epsilon(self.events, self.guarantee.delta if delta is None else delta)
+    def epsilon(self) -> float:
+        """Epsilon of all events together, at the guarantee's delta."""
+        return accounting.epsilon(self.events, self.guarantee.delta)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -73,7 +72,9 @@ class SpendingPlan:
             entries = tuple(PlanEntry(entry["label"], from_json(entry["event"])) for entry in body["entries"])
             return cls(entries, Guarantee(float(promised["epsilon"]), float(promised["delta"])))
         except (KeyError, TypeError) as problem:
-            raise InputError("A spending plan needs 'guarantee' and labelled 'entries'.") from problem
+            raise InputError(
+                "A spending plan needs 'guarantee' and labelled 'entries'. Pass what `to_json` wrote."
+            ) from problem
 
 
 def noise_multipliers(guarantee: Guarantee, shares: Mapping[str, float]) -> dict[str, float]:
@@ -85,7 +86,7 @@ def noise_multipliers(guarantee: Guarantee, shares: Mapping[str, float]) -> dict
     """
     _require_finite(guarantee)
     if not shares or min(shares.values()) <= 0 or sum(shares.values()) > 1 + 1e-9:
-        raise InputError("shares must be positive and add up to at most 1; they divide the run's mu².")
+        raise InputError("shares must be positive and add up to at most 1, as parts of mu². Change them.")
     mu = accounting.gaussian_mu(guarantee.epsilon, guarantee.delta)
     total = max(1.0, sum(shares.values()))
     return {label: round_up(1 / (mu * math.sqrt(share / total))) for label, share in shares.items()}
@@ -104,7 +105,7 @@ def smallest_noise_multiplier(
     if fixed and accounting.epsilon(fixed, guarantee.delta) >= guarantee.epsilon:
         raise InputError("The other events alone cost more than the guarantee: give them less, or ask for more.")
 
-    def excess(noise: float, interval: float = INTERVAL) -> float:
+    def excess(noise: float, interval: float = accounting.INTERVAL) -> float:
         cost = accounting.epsilon((*fixed, event_factory(noise)), guarantee.delta, interval)
         return min(cost, 1e6) - guarantee.epsilon
 
@@ -120,13 +121,13 @@ def _require_finite(guarantee: Guarantee) -> None:
         raise InputError("epsilon: a finite number is expected, because noise is calibrated to it. 1 is strict.")
 
 
-def round_up(value: float, digits: int = 6) -> float:
-    """`value` with `digits` significant digits, never smaller than it was."""
+def round_up(value: float) -> float:
+    """`value` with six significant digits, never smaller than it was."""
     if value <= 0 or not math.isfinite(value):
         raise InputError(f"A noise multiplier must be positive and finite, got {value}.")
-    step = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
-    rounded = float(f"{math.ceil(value / step) * step:.{digits - 1}e}")
-    return rounded if rounded >= value else float(f"{(math.ceil(value / step) + 1) * step:.{digits - 1}e}")
+    step = 10.0 ** (math.floor(math.log10(value)) - 5)
+    rounded = float(f"{math.ceil(value / step) * step:.5e}")
+    return rounded if rounded >= value else float(f"{(math.ceil(value / step) + 1) * step:.5e}")
 
 
 def _root(excess: Callable[[float], float], start: float, step: float) -> float:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, final
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from understudy.data import Panel, Schema
 from understudy.data.table import Partition, Table
-from understudy.privacy.border import Given, Statistic, partition_sum
+from understudy.privacy.border import Given, Listed, Statistic, partition_sum
 from understudy.privacy.contributions import Contributions
 from understudy.workers import Workers, once_each
 
@@ -37,6 +37,7 @@ class Remembered(Generic[Found]):
         return Remembered, (self._function,)
 
 
+@final
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivateSeries:
     """Series of units, as a method sees them; `Grant.release` is the way out for sums over them.
@@ -118,6 +119,9 @@ class PrivateSeries:
     def num_units(self) -> int:
         """Number of units; private."""
         return sum(once_each(_num_units, self.table.partitions, self.workers))
+
+
+Private = PrivateSeries | Given | Listed  # the units that a statistic may be about
 
 
 def _without_context(schema: Schema, panel: Panel) -> Panel:

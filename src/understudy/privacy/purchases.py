@@ -1,12 +1,12 @@
 """Public facts that a schema's author does not know, bought one purchase at a time.
 
-A purchase checks what it can without the table, names its price as a spending plan, reads, and answers under a
-grant with a schema in which the fact is declared. What constraints say is public and corrects an answer for free.
-Every unit enters with one value of its own, so its influence does not grow with the length of its series.
+A purchase checks what it can without the table, names its price as a spending plan, reads what its answer needs
+(private; nothing is computed across units), and answers under a grant with a schema in which the fact is declared.
+What constraints say is public and corrects an answer for free. Every unit enters with one value of its own, so its
+influence does not grow with the length of its series.
 """
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -14,13 +14,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy.data import Population, Schema
 from understudy.data.channels import LARGEST, Categorical, Continuous, Integer
 from understudy.data.constraints import NonNegative, ZeroWhen
 from understudy.data.drafts import Interval, private_column, reading_schema, still_open, with_bounds, with_fields
 from understudy.data.io.read import read_first_categories
 from understudy.data.io.stores import is_array_file
 from understudy.data.panel import Panel
-from understudy.data.schema import Population, Schema
 from understudy.data.table import Table, table_of
 from understudy.errors import DataError, InputError, SchemaError
 from understudy.privacy.budget import Guarantee
@@ -73,39 +73,8 @@ class Bought:
     facts: dict[str, Any]
 
 
-class Purchase(ABC):
-    """Something to buy. Fields are public choices; epsilon and delta come with the guarantee."""
-
-    @property
-    @abstractmethod
-    def label(self) -> str:
-        """How the ledger calls the charge."""
-
-    @abstractmethod
-    def check(self, schema: Schema, guarantee: Guarantee) -> None:
-        """Refuses what can't be bought, or could not be used if it were; looks at public facts only."""
-
-    @abstractmethod
-    def plan(self, guarantee: Guarantee) -> SpendingPlan:
-        """Returns what the purchase costs."""
-
-    @abstractmethod
-    def read(self, source: Any, schema: Schema) -> Any:
-        """Returns what `answer` needs of the table.
-
-        **Privacy**: the result is private; nothing is computed across units.
-        """
-
-    @abstractmethod
-    def answer(self, grant: Grant, private: Any, schema: Schema) -> Bought:
-        """Returns the fact.
-
-        **Privacy**: every unit enters with one value of its own, through `grant` only.
-        """
-
-
 @dataclass(frozen=True, kw_only=True)
-class BuyBounds(Purchase):
+class BuyBounds:
     """Bounds of numeric columns, on a grid of round numbers between two public ones. Columns share epsilon.
 
     **Privacy**: two quantiles for each column, of each unit's minimum and of each unit's maximum.
@@ -121,6 +90,7 @@ class BuyBounds(Purchase):
 
     @property
     def label(self) -> str:
+        """How the ledger calls the charge."""
         return f"bounds of {', '.join(self.columns)}"
 
     def check(self, schema: Schema, guarantee: Guarantee) -> None:
@@ -192,7 +162,7 @@ class BuyBounds(Purchase):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BuyCategories(Purchase):
+class BuyCategories:
     """The categories of a column that enough units hold.
 
     **Privacy**: one vote per unit, for the first category it holds.
@@ -249,7 +219,7 @@ class BuyCategories(Purchase):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BuyPopulation(Purchase):
+class BuyPopulation:
     """How many units there are.
 
     **Privacy**: one unit moves the count by one.
@@ -273,6 +243,9 @@ class BuyPopulation(Purchase):
     def answer(self, grant: Grant, private: Any, schema: Schema) -> Bought:
         size = max(1, grant.count(self.label, private))
         return Bought(schema=replace(schema, population=Population(size)), facts={"population": size})
+
+
+Purchase = BuyBounds | BuyCategories | BuyPopulation
 
 
 def _require_entity(schema: Schema) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from understudy.errors import LedgerError
-from understudy.privacy.charges import now, paid_charges, require_reason
+from understudy.privacy.charges import paid_charges, require_reason
 from understudy.privacy.store import Row, Store, Writer, plain_errors
 
 
@@ -32,10 +32,9 @@ def home() -> Path:
 
 
 def claim(name: str, path: Path, identity: str) -> None:
-    """Records that population `name` is accounted for in `path`; refuses if another ledger already is.
+    """Records where the ledger of a population is; refuses another one, or a copy beside the original.
 
-    Safe to call again for the same ledger, wherever its file has been moved to; a copy beside the original is
-    refused, because each would spend the whole budget.
+    A ledger that was moved is recorded at its new place. Two copies would each spend the whole budget.
     """
     with _opened() as connection:
         found = connection.execute("SELECT path, identity FROM populations WHERE name = ?", (name,)).fetchone()
@@ -43,15 +42,13 @@ def claim(name: str, path: Path, identity: str) -> None:
             registered = Path(found[0])
             is_copy = registered.exists() and not registered.samefile(path)
             if found[1] != identity or is_copy:
-                raise _taken(name, registered)
+                raise LedgerError(
+                    f"The population '{name}' already has a ledger: '{registered}'. A second one would forget what the "
+                    "first has spent. Use that ledger; if this really is another population, rename it in the schema.",
+                    path=str(registered),
+                )
         if found is None or found[0] != str(path):  # a look at a ledger changes nothing
             connection.execute("INSERT OR REPLACE INTO populations VALUES (?, ?, ?)", (name, str(path), identity))
-
-
-def check_free(name: str) -> None:
-    """Refuses if population `name` has a ledger."""
-    if (path := lookup(name)) is not None:
-        raise _taken(name, path)
 
 
 def lookup(name: str) -> Path | None:
@@ -85,14 +82,6 @@ def _heads(identity: str, order: str = "DESC LIMIT 1") -> tuple[Seen, ...]:
     query = f"SELECT sequence, head, runs, amount FROM heads WHERE identity = ? ORDER BY sequence {order}"
     with _opened() as connection:
         return tuple(Seen(*row) for row in connection.execute(query, (identity,)))
-
-
-def _taken(name: str, path: Path) -> LedgerError:
-    return LedgerError(
-        f"The population '{name}' already has a ledger: '{path}'. A second one would forget what the first has "
-        "spent. Use that ledger; if this really is another population, rename it in the schema.",
-        path=str(path),
-    )
 
 
 @contextmanager
@@ -167,7 +156,6 @@ def adopt(store: Store, identity: str, reason: str) -> None:
             "runs": lost.runs - runs,
             "amount": lost.amount - amount if lost.amount > amount else 0.0,  # both may be infinite
             "reason": reason.strip(),
-            "recorded_at": now(),
         }
         writer.append("adopted", body)
     remember(store, identity, instead=True)
@@ -184,7 +172,7 @@ def _require_newest(store: Store, rows: Sequence[Row], last: Sequence[Seen]) -> 
     if last and not _knows(rows, store.genesis, last[0]):
         raise LedgerError(
             f"The ledger '{store.path}' lacks the last charge that this computer has recorded for it: the file was "
-            "replaced by an older copy, which has forgotten what was spent. Put the newest copy back. If it is lost, "
+            "replaced by an older copy, which lacks the last charges. Put the newest copy back. If it is lost, "
             f"`understudy ledger adopt {store.path} --reason TEXT` goes on with this copy: what was spent stays spent, "
             "runs charged before can't be resumed, and every later certificate says so.",
             path=str(store.path),

@@ -70,7 +70,7 @@ class AboveThreshold:
             raise InputError("AboveThreshold needs at least one question and a chance of a mistake between 0 and 1.")
         self._epsilon, self._noise, self._left = epsilon, noise, max_questions
         self._threshold = int(noise.discrete_laplace(2 * _STEPS / epsilon, 1)[0])
-        self._margin = math.ceil(6 * _STEPS / epsilon * math.log(2 * max_questions / mistake))
+        self._margin = math.ceil(_STEPS * needed_figure(epsilon, max_questions, mistake))
         self._bound: float | None = None
 
     def __call__(self, figure: float, bound: float) -> bool:

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, final
 from urllib.parse import quote
@@ -178,13 +179,18 @@ class Writer:
     genesis: str
 
     def append(self, kind: str, body: dict[str, Any]) -> str:
-        """Adds one row and returns the new head of the chain."""
+        """Adds one row with the time of day, for people who read it, and returns the new head of the chain."""
         query = "SELECT sequence, hash FROM entries ORDER BY sequence DESC LIMIT 1"
         last, previous = self.connection.execute(query).fetchone() or (0, self.genesis)
-        text = canonical.dumps(body)
+        text = canonical.dumps({**body, "recorded_at": now()})
         digest = chain_hash(previous, last + 1, kind, text)
         self.connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", (last + 1, kind, text, digest))
         return digest
+
+
+def now() -> str:
+    """The time of day; nothing is computed from it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def chain_hash(previous: str, sequence: int, kind: str, body: str) -> str:
@@ -209,7 +215,9 @@ def plain_errors(path: Path) -> Iterator[None]:
             "write to."
         ) from problem
     except OSError as problem:
-        raise LedgerError(f"'{path}' can't be written ({problem.strerror}).") from problem
+        raise LedgerError(
+            f"'{path}' can't be written ({problem.strerror}). Choose a directory you may write to."
+        ) from problem
 
 
 def _create_file(path: Path, body: str) -> None:

@@ -1,7 +1,6 @@
 """The figures of reports and audits: real series dashed and grey, synthetic ones solid and coloured.
 
-A figure is drawn once, with everything that stands in for it (caption, text alternative, table), and used three times:
-inlined in the report, and saved as SVG and PNG for papers.
+A figure is drawn once and used three times: inlined in the report, and saved as SVG and PNG for papers.
 """
 
 import io
@@ -42,29 +41,23 @@ _SETTINGS: Any = {
 _UNDATED = {"Date": None, "Creator": None}
 style = partial(matplotlib.rc_context, _SETTINGS)  # draws in the house style inside the block
 _SVG, _LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
+ElementTree.register_namespace("", _SVG[1:-1])  # HTML knows the tags without a prefix only
 _DROPPED = {"font-family", "stroke-linejoin", "stroke-linecap", "stroke-dashoffset"}
-_WIDTH = 360
+_WIDTH, _HEIGHT = 360, 210  # points
 _CURVES = ("real", "synthetic", "control")
 
 
 @dataclass(frozen=True, eq=False)
 class Drawing:
-    """A figure and its stand-ins.
+    """A figure, with its caption, text alternative and table."""
 
-    Attributes:
-        name: Unique within a page; also the name of its files.
-        alternative: What the figure shows, for readers who can't see it.
-        header, rows: The same as a table; no rows where a table would not help.
-        readouts: (place on the first horizontal axis, text to show when a pointer is there).
-    """
-
-    name: str
+    name: str  # unique within a page; also the name of its files
     figure: Figure
     caption: str
-    alternative: str
+    alternative: str  # what the figure shows, for readers who can't see it
     header: Sequence[str] = ()
-    rows: Sequence[Sequence[str]] = ()
-    readouts: Sequence[tuple[float, str]] = ()
+    rows: Sequence[Sequence[str]] = ()  # none where a table would not help
+    readouts: Sequence[tuple[float, str]] = ()  # place on the first horizontal axis, text to show at a pointer there
 
     def svg(self) -> str:
         """Returns mark-up for a page: no inline style, colours of the page, names that clash with no other figure."""
@@ -75,11 +68,9 @@ class Drawing:
             root.remove(unwanted)
         for element in root.iter():
             _settle(element, self.name)
-        for element in root.iter(f"{_SVG}g"):
-            _hoist(element)
         root.extend(self._hits())
         root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": self.alternative}
-        return _compact(ElementTree.tostring(root, encoding="unicode"))
+        return re.sub(r">\s+<", "><", ElementTree.tostring(root, encoding="unicode"))
 
     def save(self, folder: Path) -> list[Path]:
         """Writes NAME.svg and NAME.png."""
@@ -113,7 +104,7 @@ class Drawing:
 
 
 @contextmanager
-def canvas(height: float = 210, *, left: float = 50) -> Iterator[tuple[Figure, Axes]]:
+def canvas(height: float = _HEIGHT, *, left: float = 50) -> Iterator[tuple[Figure, Axes]]:
     """Yields a figure 360 points wide with one tidy set of axes, below a line that is kept free for readouts."""
     with style():
         figure = Figure(figsize=(_WIDTH / 72, height / 72), dpi=72)
@@ -159,10 +150,8 @@ def _settle(element: ElementTree.Element, name: str) -> None:
         given["href"] = f"#{name}-{given.pop(_LINK)[1:]}"
     if "clip-path" in given:
         given["clip-path"] = given["clip-path"].replace("#", f"#{name}-")
-    if "d" in given:
-        given["d"] = _shorter(given["d"])
-    if str(given.get("transform", "")).startswith("rotate(-0 "):
-        del given["transform"]
+    for key in {"d", "x", "y"} & given.keys():
+        given[key] = _shorter(given[key])
     element.attrib = given
     for child in [child for child in element if child.tag == f"{_SVG}style"]:
         element.remove(child)
@@ -172,26 +161,6 @@ def _shorter(path: str) -> str:
     """Returns the same path in tenths of a point; after a place, further places need no letter to be lines."""
     path = re.sub(r"-?\d+\.\d+", lambda number: f"{float(number[0]):.1f}".removesuffix(".0"), path)
     return re.sub(r"\s+", " ", path if re.search("[CQ]", path) else path.replace("L", "")).strip()
-
-
-def _hoist(group: ElementTree.Element) -> None:
-    """Says once for a group of markers what all of them share."""
-    markers = list(group)
-    if len(markers) < 2 or any(marker.tag != f"{_SVG}use" for marker in markers):
-        return
-    shared = {k: v for k, v in markers[0].attrib.items() if k not in ("x", "y", "href")}
-    if not all(shared.items() <= marker.attrib.items() for marker in markers):
-        return
-    group.attrib |= shared
-    for marker in markers:
-        marker.attrib = {k: f"{float(v):.1f}" if k in "xy" else v for k, v in marker.items() if k not in shared}
-
-
-def _compact(text: str) -> str:
-    """Drops name space prefixes, which HTML does not need, empty groups and white space between tags."""
-    text = re.sub(r' xmlns(:\w+)?="[^"]*"', "", text).replace("<ns0:", "<").replace("</ns0:", "</")
-    text = re.sub(r">\s+<", "><", text)
-    return re.sub(r"<defs\s*/>|<defs></defs>", "", text)
 
 
 Curve = Sequence[float | None]
@@ -218,12 +187,14 @@ def channel_drawings(name: str, number: int, sides: Sides) -> Iterator[Drawing]:
     """Yields the figures of one channel; `number` keeps their names apart whatever the channel is called."""
     own = [(side, portrait["channels"][name]) for side, portrait in sides]
     if "shares" in own[0][1]:
-        yield shares(f"channel-{number}-shares", own, f"How often {printable(name)} takes each category.")
+        yield shares(f"channel-{number}-shares", own, f"Category frequencies of {printable(name)}.")
         return
     steps = sides[0][1]["steps"]
     yield _bands(f"channel-{number}-bands", own, steps)
     yield _samples(f"channel-{number}-series", own, steps)
-    yield histogram(f"channel-{number}-values", own, "All values; the outer bins hold what lies beyond.")
+    yield histogram(
+        f"channel-{number}-values", own, "Marginal distribution of all values; the outer bins hold what lies beyond."
+    )
     if own[0][1]["autocorrelation"]:
         yield _autocorrelation(f"channel-{number}-memory", own)
     if own[0][1]["spectrum"]["power"]:
@@ -239,9 +210,9 @@ def _bands(name: str, own: Sides, steps: Sequence[int]) -> Drawing:
             )
             for quantile, width in (("0.05", 0.7), ("0.95", 0.7), ("0.5", 1.6)):
                 _line(axes, side, steps, bands[quantile], width)
-        _steps_axis(axes, steps)
+        _steps_axis(axes)
     curves = {f"{side} {words}": channel["bands"][q] for side, channel in own for q, words in _BANDS.items()}
-    caption = "Over the steps: median (thick), middle half of the series (filled), 5 % and 95 % (thin)."
+    caption = "Quantile bands over time: median (thick), interquartile range (filled), 5 % and 95 % (thin)."
     medians = {side: channel["bands"]["0.5"] for side, channel in own}
     return replace(
         _drawing(name, made, caption, "Median over the steps", "step", steps, medians),
@@ -253,8 +224,8 @@ def _bands(name: str, own: Sides, steps: Sequence[int]) -> Drawing:
 def _samples(name: str, own: Sides, steps: Sequence[int]) -> Drawing:
     """Small multiples on one vertical scale: what single series look like, from the least to the most."""
     number = max(1, *(len(channel["samples"]) for _, channel in own))
-    with canvas() as (made, first):
-        first.remove()
+    with style():
+        made = Figure(figsize=(_WIDTH / 72, _HEIGHT / 72), dpi=72)
         edges = {"left": 0.09, "right": 0.98, "bottom": 0.16, "top": 0.92, "hspace": 0.35, "wspace": 0.08}
         grid = made.subplots(number, len(own), sharex=True, sharey="row", squeeze=False, gridspec_kw=edges)
         for column, (side, channel) in enumerate(own):
@@ -269,12 +240,8 @@ def _samples(name: str, own: Sides, steps: Sequence[int]) -> Drawing:
             grid[-1, column].set_xlabel("step", color=INK)
             grid[-1, column].xaxis.set_major_locator(MaxNLocator(5, integer=True))
     sides = " and ".join(f"{len(channel['samples'])} {side}" for side, channel in own)
-    return Drawing(
-        name=name,
-        figure=made,
-        caption="Single series, at even ranks of their mean, from the least to the most.",
-        alternative=f"Line plots of {sides} series over the steps, ordered by their mean.",
-    )
+    alternative = f"Line plots of {sides} series over the steps, ordered by their mean."
+    return Drawing(name, made, "Single series, at even ranks of their mean, from the least to the most.", alternative)
 
 
 def histogram(name: str, own: Sides, caption: str) -> Drawing:
@@ -287,7 +254,7 @@ def histogram(name: str, own: Sides, caption: str) -> Drawing:
             axes.stairs(_floats(heights), edges, color=_COLOURS[side], linewidth=1.4, linestyle=_DASHES[side], gid=side)
         tall = [share for heights in curves.values() for share in heights if share]
         if tall and max(tall) > _DWARFING:  # one bin would dwarf all others
-            _log_axis(axes)
+            _logarithmic(axes, "y")
             axes.set_ylim(min(tall) / 2, 1)
         else:
             axes.set_ylim(bottom=0)
@@ -303,9 +270,9 @@ def _autocorrelation(name: str, own: Sides) -> Drawing:
         axes.axhline(0, color=INK, linewidth=0.6)
         for side, line in curves.items():
             _line(axes, side, lags, _floats(line), 1.5)
-        _steps_axis(axes, lags, "lag in steps")
+        _steps_axis(axes, "lag in steps")
         axes.set_ylabel("correlation")
-    caption = "Autocorrelation: correlation of a value with the one this many steps later."
+    caption = "Autocorrelation function: correlation of a value with the one this many steps later."
     return _drawing(name, made, caption, "Autocorrelation over the lags", "lag", lags, curves)
 
 
@@ -317,9 +284,9 @@ def _spectrum(name: str, own: Sides) -> Drawing:
             power = _floats(line)
             _line(axes, side, frequencies, np.where(power > 0, power, np.nan), 1.4)
         if any(power for line in curves.values() for power in line):
-            _log_axis(axes)
+            _logarithmic(axes, "y")
         axes.set(xlabel="cycles per step", ylabel="share of variance")
-    caption = "Power spectrum: how a series' variance spreads over rhythms; peaks are cycles."
+    caption = "Power spectral density: how a series' variance spreads over frequencies; peaks are cycles."
     return _drawing(name, made, caption, "Power spectrum", "cycles per step", frequencies, curves)
 
 
@@ -357,8 +324,8 @@ def _drawing(
             (least, _), (most, where) = min(seen), max(seen)
             said.append(f"{side} lies between {figure(least)} and {figure(most)}, highest at {along} {figure(where)}")
     alternative = f"{what}: {'; '.join(said) or 'nothing was observed'}."
-    at = {k: f"{along} {figure(float(places[k]))}" for k in _evenly(len(places), _MAX_READOUTS)}
-    readouts = [(float(places[k]), _at(where, k, curves)) for k, where in at.items()]
+    at = [(k, float(places[k])) for k in _evenly(len(places), _MAX_READOUTS)]
+    readouts = [(place, _at(f"{along} {figure(place)}", k, curves)) for k, place in at]
     return Drawing(name, made, caption, alternative, (along, *curves), _rows(places, curves), readouts)
 
 
@@ -366,16 +333,17 @@ def _line(axes: Axes, side: str, x: Any, y: Any, width: float, *, dashed: bool =
     axes.plot(x, y, color=_COLOURS[side], linewidth=width, linestyle=_DASHES[side] if dashed else "-", gid=side)
 
 
-def _steps_axis(axes: Axes, places: Any, label: str = "step") -> None:
+def _steps_axis(axes: Axes, label: str = "step") -> None:
     axes.set_xlabel(label)
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     axes.margins(x=0.02)
 
 
-def _log_axis(axes: Axes) -> None:
-    axes.set_yscale("log")
-    tidy(axes)
-    axes.yaxis.set_minor_locator(NullLocator())
+def _logarithmic(axes: Axes, *sides: str) -> None:
+    axes.set(**{f"{side}scale": "log" for side in sides})
+    tidy(axes)  # a new scale comes with labels of its own
+    for side in sides:
+        getattr(axes, f"{side}axis").set_minor_locator(NullLocator())
 
 
 def _at(where: str, place: int, curves: Mapping[str, Curve]) -> str:
@@ -406,7 +374,7 @@ def heat_maps(sides: Sides) -> list[Drawing]:
     tables = {side: np.stack([_floats(row) for row in portrait["correlation"]["matrix"]]) for side, portrait in sides}
     if len(tables) == 2:
         tables["difference"] = tables["synthetic"] - tables["real"]
-    what = "channels" if shown["of"] == "channels" else "stretches of steps (by their first step)"
+    what = "channels" if shown["of"] == "channels" else "means of stretches of steps (named by their first step)"
     return [_heat_map(side, table, labels, what) for side, table in tables.items()]
 
 
@@ -428,12 +396,14 @@ def _heat_map(side: str, table: np.ndarray, labels: list[str], what: str) -> Dra
         bar = made.colorbar(cells, ax=axes, shrink=0.9, ticks=[-1, 0, 1])
         bar.outline.set_visible(False)
         bar.ax.tick_params(labelcolor=INK, length=0)
-    title = f"Correlations between {what}: {side}" + (", synthetic minus real." if side == "difference" else ".")
+    title = f"Pearson correlations between {what}: {side}" + (
+        ", synthetic minus real." if side == "difference" else "."
+    )
     return Drawing(
         name=f"correlation-{side}",
         figure=made,
         caption=title,
-        alternative=f"Heat map. {title} {_extremes(table, labels)}",
+        alternative=f"Heat map. {title} Its table holds the numbers.",
         header=("", *labels),
         rows=[[label, *(_cell(value) for value in row)] for label, row in zip(labels, table, strict=True)],
     )
@@ -444,7 +414,7 @@ def clouds(embedding: Mapping[str, Any]) -> list[Drawing]:
     first, second = [*embedding["explained"], None, None][:2]
     explained = f" The two components hold {share(first)} and {share(second)} of the variance."
     return [
-        _cloud("pca", embedding["pca"], "Principal components", explained),
+        _cloud("pca", embedding["pca"], "PCA", explained),
         _cloud("tsne", embedding["tsne"], "t-SNE", " Near points are alike; distances between groups mean little."),
     ]
 
@@ -469,7 +439,7 @@ def _cloud(name: str, points: Mapping[str, Sequence[Sequence[float]]], title: st
     return Drawing(
         name=name,
         figure=made,
-        caption=f"{title}: one point is one series. Where the clouds part, the stand-in differs.{more}",
+        caption=f"{title}: one point is one series. Where the clouds part, synthetic series differ.{more}",
         alternative=f"Scatter plot, {title}, of {sizes} series. {' '.join(said)}",
     )
 
@@ -486,11 +456,10 @@ def utility_against_epsilon(releases: Sequence[tuple[float, Sequence[float | Non
     table = np.array([[np.nan if p is None else min(p, 1.5) for p in line] for _, line in ordered])
     kept = ~np.isnan(table).any(axis=0)
     with canvas(240) as (made, axes):
-        tidy(axes)
         axes.plot(epsilons, table[:, kept], color=SYNTHETIC, linewidth=0.7, alpha=0.35)
         middle = np.median(table[:, kept], axis=1) if kept.any() else np.full(len(epsilons), np.nan)
         axes.plot(epsilons, middle, color=SYNTHETIC, linewidth=2, marker="D", markersize=5)
-        for level, words in ((0, "as other real series"), (1, "as no private data")):
+        for level, words in ((0, "as held-out real series"), (1, "as no private data")):
             axes.axhline(level, color=INK, linewidth=0.7, linestyle=":")
             axes.annotate(words, (epsilons[0], level), textcoords="offset points", xytext=(0, 3), fontsize=8, color=INK)
         over_epsilon(axes, [float(epsilon) for epsilon in epsilons])
@@ -499,7 +468,7 @@ def utility_against_epsilon(releases: Sequence[tuple[float, Sequence[float | Non
     return Drawing(
         name="utility-epsilon",
         figure=made,
-        caption="What epsilon buys: 0 is as good as other real series, 1 is no better than without private data. "
+        caption="Utility against ε: 0 is as good as held-out real series, 1 no better than without private data. "
         "Thin lines are single metrics, the thick one their median.",
         alternative=f"Median distance from real, on a scale where 1 is the control. {said}.",
         header=("metric", *(f"epsilon {figure(epsilon)}" for epsilon in epsilons)),
@@ -513,17 +482,6 @@ def utility_against_epsilon(releases: Sequence[tuple[float, Sequence[float | Non
 
 def _cell(value: float) -> str:
     return figure(None if np.isnan(value) else round(float(value), 2), 2)
-
-
-def _extremes(table: np.ndarray, labels: list[str]) -> str:
-    apart = np.where(np.eye(len(table), dtype=bool), np.nan, table)
-    if np.isnan(apart).all():
-        return "No correlation could be computed."
-    said = []
-    for words, place in (("Highest", np.nanargmax(apart)), ("lowest", np.nanargmin(apart))):
-        row, column = np.unravel_index(place, apart.shape)
-        said.append(f"{words} between {labels[row]} and {labels[column]}: {_cell(apart[row, column])}")
-    return "; ".join(said) + "."
 
 
 def audit_drawings(findings: Sequence[Facts] | None, claimed: float | None) -> list[Drawing]:
@@ -547,9 +505,9 @@ def _audit_bounds(found: Sequence[Facts], claimed: float | None) -> Drawing:
     return Drawing(
         name="audit-bounds",
         figure=made,
-        caption="Certified (orange), the most that this number of runs could certify (grey), claimed (dashed).",
+        caption="Lower bounds on ε: found (orange), largest provable by this number of runs (grey), claimed (dashed).",
         alternative="; ".join(f"{name}: at least {low}, at most provable {most}" for name, low, most in rows),
-        header=("Attack", "ε is at least", "Most it could show"),
+        header=("Attack", "Lower bound on ε", "Largest provable bound"),
         rows=rows,
     )
 
@@ -562,37 +520,32 @@ def _audit_scores(number: int, one: Facts) -> Drawing:
         for scores, colour, hatch in ((absent, REAL, "//"), (present, SYNTHETIC, None)):
             axes.hist(scores, bins=edges.tolist(), histtype="stepfilled", alpha=0.5, color=colour, hatch=hatch)
         axes.set(xlabel="score", ylabel="runs")
-    return Drawing(
-        name=f"audit-scores-{number}",
-        figure=made,
-        caption=f"{one['attack']}: scores without the target (grey, hatched) and with it (orange).",
-        alternative=" ".join(
-            f"Median score {arm}: {figure(float(np.median(scores)))}."
-            for arm, scores in (("without the target", absent), ("with it", present))
-        ),
-    )
+    medians = (figure(float(np.median(scores))) for scores in (absent, present))
+    caption = f"{one['attack']}: membership scores without the target (grey, hatched) and with it (orange)."
+    alternative = "Median score without the target: {}. Median score with it: {}.".format(*medians)
+    return Drawing(f"audit-scores-{number}", made, caption, alternative)
 
 
 def _audit_curve(number: int, one: Facts) -> Drawing:
-    """The share of runs with the target that are found, by the share without it that are taken for such."""
-    absent, present = (np.sort(np.asarray(one["scores"][arm]))[::-1] for arm in ("absent", "present"))
-    thresholds = np.unique(np.concatenate([absent, present]))
-    false = np.array([(absent >= at).mean() for at in thresholds])
-    true = np.array([(present >= at).mean() for at in thresholds])
+    """The ROC curve: the share of runs with the target that are found, by the share without it taken for such."""
+    from sklearn.metrics import roc_curve
+
+    absent, present = (one["scores"][arm] for arm in ("absent", "present"))
+    labels = np.repeat([0, 1], [len(absent), len(present)])
+    false, true, _ = roc_curve(labels, np.concatenate([absent, present]), drop_intermediate=False)
     least = 0.5 / len(absent)
     with canvas() as (made, axes):
         axes.plot(np.maximum(false, least), np.maximum(true, least), color=SYNTHETIC, drawstyle="steps-post")
         axes.plot([least, 1], [least, 1], color=INK, linestyle="--", linewidth=0.8)
-        axes.set(xscale="log", yscale="log", xlabel="falsely suspected", ylabel="found")
+        _logarithmic(axes, "x", "y")
+        axes.set(xlabel="false-positive rate", ylabel="true-positive rate")
     at = [(level, float(true[false <= level].max(initial=0.0))) for level in (0.001, 0.01, 0.1)]
     return Drawing(
         name=f"audit-curve-{number}",
         figure=made,
-        caption=f"{one['attack']}: runs found by runs falsely suspected; guessing is dashed. Logarithmic axes.",
-        alternative="; ".join(
-            f"{share(found)} found where {share(level)} are falsely suspected" for level, found in at
-        ),
-        header=("Falsely suspected", "Found"),
+        caption=f"{one['attack']}: ROC curve of the membership-inference attack; guessing is dashed. Logarithmic axes.",
+        alternative="; ".join(f"{share(found)} true at {share(level)} false positives" for level, found in at),
+        header=("False-positive rate", "True-positive rate"),
         rows=[(share(level), share(found)) for level, found in at],
     )
 
@@ -612,7 +565,7 @@ def gradient_tails(norms: Mapping[str, Mapping[str, np.ndarray]], kept: Mapping[
                 dashes, word = _PARTS[part]
                 shown = left.ecdf(np.maximum(values, 1e-6), complementary=True, color=VARIANTS[variant])
                 shown.set(linestyle=dashes, label=f"{variant}, {word}")
-        left.set(xscale="log", yscale="log")
+        _logarithmic(left, "x", "y")
         titled(left, "share of units whose norm exceeds t", "t")
         for variant, values in kept.items():
             right.ecdf(values, color=VARIANTS[variant], label=variant)

@@ -44,13 +44,13 @@ def render(record: RunRecord) -> str:
     facts, internal, sides, drawn = record.public, record.internal, sides_of(record), _drawn(record)
     numbers = [_numbers(name, sides) for name in facts["synthetic"]["channels"]]
     sections = [
-        ("privacy", "What is promised", True),
-        ("quality", "Is the stand-in good?", internal),
-        ("looks", "What it looks like", True),
-        ("together", "How things hang together", drawn["maps"] or drawn["clouds"]),
-        ("scores", "All scores", internal),
-        ("audit", "Attempts to contradict it", internal and internal["audit"]),
-        ("data", "What was declared", True),
+        ("privacy", "Privacy guarantee", True),
+        ("quality", "Fidelity and utility", internal),
+        ("looks", "Marginals and dynamics", True),
+        ("together", "Correlations and embeddings", drawn["maps"] or drawn["clouds"]),
+        ("scores", "All metrics", internal),
+        ("audit", "Privacy audit", internal and internal["audit"]),
+        ("data", "Declared schema", True),
     ]
     context = {
         **facts,
@@ -136,7 +136,7 @@ def _numbers(name: str, sides: Sides) -> dict[str, Any]:
     if "quantiles" in own[0]:
         labels = ("5 %", "25 %", "median", "75 %", "95 %")
         rows = [(label, *(figure(channel["quantiles"][k]) for channel in own)) for k, label in enumerate(labels)]
-        rows += [(at, *(figure(c[at], 4) for c in own)) for at in ("mean", "least", "greatest") if at in own[0]]
+        rows += [(at, *(figure(c.get(at), 4) for c in own)) for at in ("mean", "minimum", "maximum")]
     else:
         rows = [("changes of category", *(share(channel["changes"]) for channel in own))]
     rows.append(("missing", *(share(channel["missing"]) for channel in own)))
@@ -148,7 +148,7 @@ def _static(sides: Sides) -> list[Drawing]:
     for number, name in enumerate(sides[0][1]["static"], start=1):
         own = [(side, portrait["static"][name]) for side, portrait in sides]
         draw = figures.shares if "shares" in own[0][1] else figures.histogram
-        made.append(draw(f"static-{number}", own, f"{printable(name)}: share of the series."))
+        made.append(draw(f"static-{number}", own, f"Marginal distribution of {printable(name)} over series."))
     return made
 
 
@@ -247,7 +247,7 @@ def _by_suite(cards: Sequence[Facts]) -> list[tuple[str, list[list[Facts]]]]:
 
 
 def _utility(records: Mapping[str, RunRecord]) -> Drawing | None:
-    """Returns what epsilon buys, if the releases have at least two epsilons."""
+    """Returns what epsilon buys, if the releases have at least two epsilons and a metric that tells."""
     certified = [record for record in records.values() if record.public["certificate"] is not None]
     epsilons = [float(record.public["certificate"]["epsilon"]) for record in certified]
     kept = [pair for pair in zip(epsilons, certified, strict=True) if 0 < pair[0] < float("inf")]
@@ -255,6 +255,8 @@ def _utility(records: Mapping[str, RunRecord]) -> Drawing | None:
         return None
     titles = [score["title"] for score in _card(kept[0][1])["scores"]]
     distances = [(epsilon, [_distance(score) for score in _card(record)["scores"]]) for epsilon, record in kept]
+    if all(None in metric for metric in zip(*(found for _, found in distances), strict=True)):
+        return None
     return figures.utility_against_epsilon(distances, titles)
 
 

@@ -21,7 +21,7 @@ VERDICTS = {
     BETWEEN: "apart from real series, and closer to the control or too far to be called near",
     BEYOND: "apart from real series on the side away from the control, as copies of training series would be",
     NO_BETTER: "scores no better than the control, which never saw private data",
-    BLIND: "the control passes for real, too, so passing for real says little; not counted",
+    BLIND: "within what real series vary by, as the control is, or nearer to it than to them: says little; not counted",
     UNKNOWN: "not measured, or not defined for these series; not counted",
 }
 
@@ -30,9 +30,10 @@ def verdict(score: Mapping[str, Any]) -> str:
     """Returns how a score reads: one of `VERDICTS`."""
     if score["synthetic"]["value"] is None or score["like_real"] is None:
         return UNKNOWN
-    if score["like_real"]:
-        return LIKE_REAL if control_tells_apart(score) else BLIND
     position = score["position"]
+    if score["like_real"]:  # of few series the interval is so wide that it may hold what is nearer to the control
+        near = position is None or position < 0.5
+        return LIKE_REAL if near and control_tells_apart(score) else BLIND
     if position is None or position >= 1 or not control_tells_apart(score):
         return NO_BETTER
     if position < 0:
@@ -122,16 +123,17 @@ def _badness(score: Mapping[str, Any]) -> tuple[int, float]:
 
 
 def _told(name: str, score: Mapping[str, Any], found: str) -> dict[str, Any]:
-    held = score["holdout"]
-    usual = held["low"] if score["direction"] == "higher" else held["high"]
-    return {"name": name, "what": MATTERS[name], "verdict": found, "value": score["synthetic"]["value"], "usual": usual}
+    real = {key: score["holdout"][key] for key in ("value", "low", "high")}
+    return {"name": name, "what": MATTERS[name], "verdict": found, "value": score["synthetic"]["value"], "real": real}
 
 
 def _sentence(found: Mapping[str, Any]) -> str:
     said = "Unknown: what matters was not measured, or can't tell here."
     if found["apart"]:
-        shown = ((one["what"], figure(one["value"]), figure(one["usual"])) for one in found["apart"])
-        listed = ", ".join(f"{what} ({value}; real series {usual})" for what, value, usual in shown)
+        shown = ((one["what"], figure(one["value"]), one["real"]) for one in found["apart"])
+        listed = ", ".join(
+            f"{what} ({value}; real series {figure(real['value'])}, {interval(real)})" for what, value, real in shown
+        )
         said = f"Worst of what matters: {found['verdict']}. Apart from real series in {listed}."
     elif found["verdict"] == LIKE_REAL:
         said = f"Like real in what matters: {', '.join(found['like_real'])}."
@@ -176,5 +178,5 @@ def internal_cautions(card: Mapping[str, Any], certificate: Mapping[str, Any] | 
     elif useless:
         cautions.append(f"No better than without private data: {', '.join(score['title'] for score in useless)}.")
     if failed:
-        cautions.append(f"Could not be measured because of a fault of ours: {', '.join(failed)}.")
+        cautions.append(f"Could not be measured because of an internal error: {', '.join(failed)}.")
     return cautions

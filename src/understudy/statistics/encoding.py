@@ -117,12 +117,12 @@ class Encoding:
     @property
     def num_channels(self) -> int:
         """Channels in working scale."""
-        return _width(self.schema.channels)
+        return width_of(self.schema.channels)
 
     @property
     def num_static(self) -> int:
         """Static columns in working scale."""
-        return _width(self.static_columns)
+        return width_of(self.static_columns)
 
     @property
     def channel_codes(self) -> tuple[tuple[int, int], ...]:
@@ -197,7 +197,8 @@ def _one_hot(values: np.ndarray, codes: int) -> np.ndarray:
     return np.where(known[..., None], hot, np.nan)
 
 
-def _width(columns: Sequence[Channel]) -> int:
+def width_of(columns: Sequence[Channel]) -> int:
+    """Returns how many numbers columns are in working scale: one each, or one for each code."""
     return sum(num_codes(column) or 1 for column in columns)
 
 

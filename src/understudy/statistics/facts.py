@@ -13,7 +13,7 @@ from understudy.data import Schema
 from understudy.privacy.grant import Grant
 from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics import gaps
-from understudy.statistics.columns import gappy_channels, missing_shares, num_labels
+from understudy.statistics.columns import gappy_channels, missing_shares, num_labels, static_values
 from understudy.statistics.marginals import Marginal, joined_marginals, split_marginals
 from understudy.statistics.queries import ABSENCE, LABELS, MARGINALS, Queries
 
@@ -68,6 +68,21 @@ class Facts:
     ) -> np.ndarray:
         """Returns True [series, step, channel] where a value is to be missing; scores are [series, step, channel]."""
         return gaps.sample_missing(self.gap_model, schema, scores, lengths, rng)
+
+    def completed(
+        self,
+        schema: Schema,
+        values: np.ndarray,
+        scores: np.ndarray,
+        classes: np.ndarray,
+        ranks: np.ndarray | None,
+        rng: np.random.Generator,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Returns drawn values with gaps, lengths, and static columns by their ranks, or independent without any."""
+        lengths, single = self.sample_lengths(schema, len(values), rng), self.marginals[schema.num_channels :]
+        values[self.sample_missing(schema, scores, lengths, rng)] = np.nan
+        ranks = rng.random((len(values), len(single))) if ranks is None else ranks
+        return values, lengths, static_values(schema, classes, ranks, single, self.static_missing, rng)
 
 
 def shares_of(schema: Schema, *, marginals: bool) -> dict[str, float]:

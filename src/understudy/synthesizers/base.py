@@ -28,7 +28,7 @@ from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.release import PUBLIC_CONTEXT, Release, unused_directory
 from understudy.synthesizers.sampling import SampleRequest
-from understudy.workers import Workers, trusted_workers
+from understudy.workers import Workers, require_workers, trusted_workers
 
 _COUNT = "population"  # label under which a population's count is bought
 Progress = Callable[[str, float], None]  # (what is being done, share of the work done); public facts only
@@ -151,7 +151,7 @@ class Synthesizer(ABC):
 
         Args:
             panel: The series, in memory or opened with `open_table`.
-            workers: Processes that add up partitions, or a Dask cluster.
+            workers: Processes that add up partitions, or a `Cluster`.
             save_to: Directory to save the release to; one that exists is refused before the charge.
             guarantee: What this run may cost; None takes all that is left.
             noise: Secure unless told otherwise; seeded noise marks the certificate *not private*.
@@ -165,6 +165,7 @@ class Synthesizer(ABC):
             require_argument(ledger, Ledger, "fit: ledger", "Open it first: Ledger.open_for(schema).")
         require_argument(guarantee, Guarantee | None, "fit: guarantee", "Write guarantee=Guarantee(1.0, 1e-6).")
         require_argument(noise, NoiseSource | None, "fit: noise", "Leave it out.")
+        require_workers(workers)
         schema = panel.schema
         schema.require_declared()
         directory = None if save_to is None else unused_directory(save_to)
@@ -249,7 +250,7 @@ def _cut(steps: int, stride: int, whole_windows: bool, panel: Panel) -> Panel:
     kind = panel.schema.unit.kind
     cut = panel if steps == panel.num_steps else windows.cut(panel, steps, stride)
     if kind == "event":  # a unit that has no row without the event would leave all its windows
-        cut = windows.without_empty_steps(cut) if whole_windows else windows.without_empty(cut)
+        cut = windows.without_empty(cut, every_step=whole_windows)
     if kind == "overlapping-window":  # the unit is a window, so no two share one
         cut = replace(cut, unit=np.arange(cut.num_series, dtype=np.int64), unit_ids=None)
     return cut

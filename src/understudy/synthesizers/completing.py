@@ -16,37 +16,27 @@ import numpy as np
 from understudy.data import Categorical, Channel, Continuous, Panel, Schema, constraints
 from understudy.data.channels import num_codes
 from understudy.data.masks import LONGEST_HORIZON
-from understudy.data.timegrid import Time, parse_frequency, start_microseconds, step_ticks
+from understudy.data.timegrid import Time, parse_frequency, start_microseconds, step_ticks, steps_per_day
 from understudy.errors import InputError
-from understudy.synthesizers.base import Progress
 from understudy.synthesizers.sampling import CompletionRequest, inside_bounds
 
 if TYPE_CHECKING:
+    from understudy.synthesizers.base import Progress
     from understudy.synthesizers.release import Release
 
 NUM_DRAWS = 39
 _PIECE_VALUES = 4_000_000  # values that are worked on at a time
-_DAY = 86_400_000_000  # microseconds
 QUANTILES = (0.05, 0.5, 0.95)
-LEVEL = 0.9
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Completed:
-    """A panel without gaps.
-
-    Attributes:
-        panel: What was observed, bit by bit, and in gaps the median of several fillings (of codes the most frequent).
-        filled: True [series, step, channel] where there was a gap.
-        low, high: Ends of the central interval of the fillings; what was observed where there was no gap.
-        level: Share of fillings within that interval.
-    """
+    """A panel without gaps: what was observed, bit by bit, and in gaps the median filling (of codes the mode)."""
 
     panel: Panel
-    filled: np.ndarray
-    low: np.ndarray
+    filled: np.ndarray  # true [series, step, channel] where there was a gap
+    low: np.ndarray  # ends of the central interval of the fillings; what was observed where there was no gap
     high: np.ndarray
-    level: float
 
     def with_intervals(self) -> Panel:
         """Returns the panel with the columns `…_low` and `…_high` for every channel that is a number."""
@@ -66,15 +56,15 @@ def impute(
     release: "Release",
     panel: Panel,
     *,
-    level: float = LEVEL,
+    level: float = 0.9,
     num_draws: int = NUM_DRAWS,
     rng: np.random.Generator | None = None,
-    progress: Progress | None = None,
+    progress: "Progress | None" = None,
 ) -> Completed:
     """Returns the panel with all gaps inside its series filled, and how sure that is.
 
-    Edge cases: a series of which nothing was observed is filled from what the release knows about all. Series shorter
-    than those that were learned from stay as short; longer ones are filled window by window, side by side.
+    Edge cases: a series of which nothing was observed is filled from what the release knows about all. Series longer
+    than those that were learned from are filled window by window, side by side.
     """
     _check_draws(level, num_draws)
     inside = np.arange(panel.num_steps) < panel.lengths[:, None]
@@ -87,7 +77,6 @@ def impute(
         filled=gaps,
         low=np.where(gaps, low, panel.values),
         high=np.where(gaps, high, panel.values),
-        level=level,
     )
 
 
@@ -98,73 +87,45 @@ def fillings(
     *,
     num_draws: int,
     rng: np.random.Generator | None = None,
-    progress: Progress | None = None,
+    progress: "Progress | None" = None,
 ) -> np.ndarray:
     """Returns [draw, series, step, channel]: hidden entries drawn several times, the others as they are."""
     _check_alike(release.schema, panel.schema)
     rng, length, num_steps = rng or np.random.default_rng(), release.schema.num_steps, panel.num_steps
     front = _front_of(release.schema.time, panel.schema.time, length)
-    cuts = _Cuts.of(panel, hidden, front, length)
-    drawn = np.full((num_draws, panel.num_series, cuts.num_windows * length, panel.schema.num_channels), np.nan)
-    asked = np.argwhere(cuts.hidden.any(axis=(2, 3)))  # (series, window)
+    per_series = ceil((front + num_steps) / length)
+    around = ((0, 0), (front, per_series * length - front - num_steps), (0, 0))
+
+    def cut(array: np.ndarray, blank: float) -> np.ndarray:
+        """Returns windows [series · window, step, …] side by side; nothing is known before the first step."""
+        return np.pad(array, around, constant_values=blank).reshape(-1, length, array.shape[2])
+
+    values, gaps = cut(panel.values, np.nan), cut(hidden, False)
+    context = None if panel.context is None else cut(panel.context, np.nan)
+    drawn = np.full((num_draws, *values.shape), np.nan)
+    asked = np.flatnonzero(gaps.any(axis=(1, 2)))
     size = max(1, _PIECE_VALUES // (num_draws * length * panel.schema.num_channels))
     for first in range(0, len(asked), size):
-        series, window = asked[first : first + size].T
-        several = np.tile(np.arange(len(series)), num_draws)
-        filled = release.complete(cuts.gaps(panel, series[several], window[several], rng, num_draws))
-        for place, (row, begin) in enumerate(zip(series, window * length, strict=True)):
-            drawn[:, row, begin : begin + length] = filled[place :: len(series)]
+        piece = asked[first : first + size]
+        several = np.tile(piece, num_draws)
+        seen = None if context is None else context[several]
+        filled = _complete(release, panel, several // per_series, values[several], gaps[several], seen, rng, num_draws)
+        drawn[:, piece] = filled.reshape(num_draws, len(piece), *values.shape[1:])
         if progress is not None:
-            progress("filling", (first + len(series)) / len(asked))
-    own = drawn[:, :, front : front + num_steps].astype(np.float32)
+            progress("filling", (first + len(piece)) / len(asked))
+    whole = drawn.reshape(num_draws, panel.num_series, per_series * length, panel.schema.num_channels)
+    own = whole[:, :, front : front + num_steps].astype(np.float32)
     settled = (_obeying(np.where(hidden, draw, panel.values), panel.schema, panel.context) for draw in own)
     return np.stack([np.where(hidden, draw, panel.values) for draw in settled])
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class _Cuts:
-    """Windows [series, window, step, …] side by side, nothing known before the first step and after the last."""
-
-    values: np.ndarray
-    hidden: np.ndarray
-    context: np.ndarray | None
-
-    @classmethod
-    def of(cls, panel: Panel, hidden: np.ndarray, front: int, length: int) -> "_Cuts":
-        number = ceil((front + panel.num_steps) / length)
-        back = number * length - front - panel.num_steps
-
-        def cut(array: np.ndarray, blank: float) -> np.ndarray:
-            padded = np.pad(array, ((0, 0), (front, back), (0, 0)), constant_values=blank)
-            return padded.reshape(len(array), number, length, array.shape[2])
-
-        context = None if panel.context is None else cut(panel.context, np.nan)
-        return cls(cut(panel.values, np.nan), cut(hidden, False), context)
-
-    @property
-    def num_windows(self) -> int:
-        return int(self.values.shape[1])
-
-    def gaps(
-        self, panel: Panel, series: np.ndarray, window: np.ndarray, rng: np.random.Generator, draws: int
-    ) -> CompletionRequest:
-        context = None if self.context is None else self.context[series, window]
-        return _gaps_of(panel, series, self.values[series, window], self.hidden[series, window], context, rng, draws)
-
-
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Forecast:
-    """What comes after the end of each series.
+    """What comes after the end of each series."""
 
-    Attributes:
-        history: The series that were continued.
-        quantiles: Which ones `values` holds.
-        values: [quantile, series, step ahead, channel]; of codes the most frequent in every row.
-    """
-
-    history: Panel
+    history: Panel  # the series that were continued
     quantiles: tuple[float, ...]
-    values: np.ndarray
+    values: np.ndarray  # [quantile, series, step ahead, channel]; of codes the most frequent in every row
 
     def as_panel(self) -> Panel:
         """Returns a panel of the steps ahead with a column `…_q5` for each quantile of each number.
@@ -175,15 +136,23 @@ class Forecast:
         earliest = int(panel.lengths.min(initial=panel.num_steps))
         late = panel.lengths.astype(np.int64) - earliest
         steps = int(late.max(initial=0)) + horizon
-        columns, picked = zip(*_columns(panel.schema.channels, self.quantiles), strict=True)
+        columns: list[Channel] = []
+        parts: list[np.ndarray] = []
+        for place, channel in enumerate(panel.schema.channels):
+            if isinstance(channel, Categorical):
+                columns.append(replace(channel, missing=True))
+                parts.append(self.values[0, :, :, place])
+            else:
+                names = [f"{channel.name}_q{100 * quantile:g}" for quantile in self.quantiles]
+                columns += [Continuous(name, *channel.bounds, missing=True) for name in names]
+                parts += list(self.values[:, :, :, place])
         values = np.full((panel.num_series, steps, len(columns)), np.nan, dtype=np.float32)
-        own = np.stack([self.values[level, :, :, place] for level, place in picked], axis=2)
-        np.put_along_axis(values, (late[:, None] + np.arange(horizon))[:, :, None], own, 1)
+        np.put_along_axis(values, (late[:, None] + np.arange(horizon))[:, :, None], np.stack(parts, axis=2), 1)
         time = replace(panel.schema.time, steps=steps, min_steps=1)
         if not time.counts_steps:
             moment = int(step_ticks(panel.schema.time, 1, earliest)[0])
             time = replace(time, start=(datetime(1970, 1, 1) + timedelta(microseconds=moment)).isoformat())
-        schema = replace(panel.schema, time=time, channels=columns, context=(), constraints=(), columns=())
+        schema = replace(panel.schema, time=time, channels=tuple(columns), context=(), constraints=(), columns=())
         return replace(panel, schema=schema, values=values, lengths=(late + horizon).astype(np.int32), context=None)
 
 
@@ -196,7 +165,7 @@ def forecast(
     num_draws: int = NUM_DRAWS,
     context: np.ndarray | None = None,
     rng: np.random.Generator | None = None,
-    progress: Progress | None = None,
+    progress: "Progress | None" = None,
 ) -> Forecast:
     """Returns quantiles of the `horizon` steps after the end of each series.
 
@@ -253,8 +222,9 @@ def _continued(
         hidden = (place >= known[:, None, None]) & (place < until[:, None, None])
         window = np.take_along_axis(values, place, 1)
         seen = None if told is None else np.take_along_axis(told[several], place, 1)
-        asked = _gaps_of(panel, rows[several], window, np.repeat(hidden, schema.num_channels, 2), seen, rng, num_draws)
-        filled = inside_bounds(schema.channels, release.complete(asked))
+        gaps = np.repeat(hidden, schema.num_channels, 2)
+        drawn = _complete(release, panel, rows[several], window, gaps, seen, rng, num_draws)
+        filled = inside_bounds(schema.channels, drawn)
         np.put_along_axis(values, place, np.where(hidden, filled, window), 1)
     whole = values[:, front : front + panel.num_steps + horizon]
     return whole.reshape(num_draws, len(rows), *whole.shape[1:])
@@ -278,19 +248,6 @@ def _context_ahead(panel: Panel, horizon: int, context: np.ndarray | None) -> np
     steps = panel.lengths.astype(np.int64)[:, None] + np.arange(horizon)
     np.put_along_axis(whole, steps[:, :, None], np.broadcast_to(given, (len(whole), horizon, number)), 1)
     return whole
-
-
-def _columns(channels: tuple[Channel, ...], quantiles: tuple[float, ...]) -> list[tuple[Channel, tuple[int, int]]]:
-    """Returns each column of a forecast with the places of its quantile and its channel."""
-    columns: list[tuple[Channel, tuple[int, int]]] = []
-    for place, channel in enumerate(channels):
-        if isinstance(channel, Categorical):
-            columns.append((replace(channel, missing=True), (0, place)))
-            continue
-        for level, quantile in enumerate(quantiles):
-            name = f"{channel.name}_q{100 * quantile:g}"
-            columns.append((Continuous(name, *channel.bounds, missing=True), (level, place)))
-    return columns
 
 
 def _check_alike(learned: Schema, given: Schema) -> None:
@@ -332,13 +289,13 @@ def _front_of(learned: Time, given: Time, length: int) -> int:
 
 def _pace_of(release: "Release", given: Time) -> int:
     """Returns the steps by which a window may be moved: days, where what was learned began at one hour of the day."""
-    length, width = release.schema.num_steps, parse_frequency(given.frequency).microseconds
-    day = _DAY // width if width and _DAY % width == 0 else 1
+    length, day = release.schema.num_steps, steps_per_day(given) or 1
     by_days = (release.synthesizer.window_stride or length) % day == 0
     return day if given.align == "calendar" and by_days and length >= 2 * day else 1
 
 
-def _gaps_of(
+def _complete(
+    release: "Release",
     panel: Panel,
     rows: np.ndarray,
     values: np.ndarray,
@@ -346,11 +303,13 @@ def _gaps_of(
     context: np.ndarray | None,
     rng: np.random.Generator,
     draws: int,
-) -> CompletionRequest:
-    """Returns windows [row, step, …] of some series, `draws` times, with what is known about those series."""
+) -> np.ndarray:
+    """Returns windows [row, step, …] of some series with their hidden entries filled; all series come `draws` times."""
     label, static = None if panel.label is None else panel.label[rows], panel.static[rows]
-    return CompletionRequest(
-        values=values, hidden=hidden, static=static, label=label, context=context, rng=rng, draws=draws
+    return release.complete(
+        CompletionRequest(
+            values=values, hidden=hidden, static=static, label=label, context=context, rng=rng, draws=draws
+        )
     )
 
 

@@ -23,18 +23,12 @@ _KEY, _FORMAT = "understudy", 1
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Pack:
-    """Arrays by name and public facts about them.
-
-    Attributes:
-        method: Whose pack it is.
-        shape: Shape of the network or networks, as their constructors take it.
-        provenance: Where it comes from: command, public files with hashes, seed, versions, quality.
-    """
+    """Arrays by name and public facts about them."""
 
     method: str
     arrays: dict[str, np.ndarray]
-    shape: Mapping[str, Any]
-    provenance: Mapping[str, Any]
+    shape: Mapping[str, Any]  # of the network or networks, as their constructors take it
+    provenance: Mapping[str, Any]  # command, public files with hashes, seed, versions, quality
 
     def to_bytes(self) -> bytes:
         """Returns the pack as one file; equal packs give equal bytes."""

@@ -20,20 +20,16 @@ from understudy.errors import InputError, ReleaseError, UnderstudyError
 from understudy.files import whole_folder
 from understudy.privacy import canonical, keys
 from understudy.privacy.certificate import FILE_NAME, Certificate, file_hashes, is_as_signed, seal
+from understudy.synthesizers import completing
 from understudy.synthesizers.sampling import Completer, CompletionRequest, SampleRequest
 
 if TYPE_CHECKING:
     from understudy.synthesizers.base import Synthesizer
-    from understudy.synthesizers.completing import Completed, Forecast
 
 FORMAT = 1
 PUBLIC_CONTEXT = "public_context"  # name of the array that holds the public context of the fit
-MODEL_FILE, FACTS_FILE, SCHEMA_FILE, DATA_FILE = (
-    "model.safetensors",
-    "release.json",
-    "schema.toml",
-    "synthetic.parquet",
-)
+MODEL_FILE, FACTS_FILE = "model.safetensors", "release.json"
+SCHEMA_FILE, DATA_FILE = "schema.toml", "synthetic.parquet"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -82,20 +78,16 @@ class Release:
         with _damage_told(self.source):
             return self.synthesizer.sample(self.arrays, schema, request)
 
-    def impute(self, panel: Panel, **options: Any) -> "Completed":
+    def impute(self, panel: Panel, **options: Any) -> completing.Completed:
         """Returns a given panel with its gaps filled and an interval for each; see `completing.impute`."""
-        from understudy.synthesizers.completing import impute
-
         require_argument(panel, Panel, "impute: panel", "Read the table first: read_panel(table, schema).")
-        return impute(self, panel, **options)
+        return completing.impute(self, panel, **options)
 
-    def forecast(self, panel: Panel, horizon: int, **options: Any) -> "Forecast":
+    def forecast(self, panel: Panel, horizon: int, **options: Any) -> completing.Forecast:
         """Returns quantiles of the steps after the end of given series; see `completing.forecast`."""
-        from understudy.synthesizers.completing import forecast
-
         require_argument(panel, Panel, "forecast: panel", "Read the table first: read_panel(table, schema).")
         require_argument(horizon, int, "horizon", "Write a number of steps.")
-        return forecast(self, panel, horizon, **options)
+        return completing.forecast(self, panel, horizon, **options)
 
     @property
     def completes(self) -> bool:
@@ -142,11 +134,8 @@ class Release:
         """Writes all files but the certificate."""
         contiguous = {name: np.ascontiguousarray(array) for name, array in self.arrays.items()}
         (folder / MODEL_FILE).write_bytes(dump_tensors(contiguous))
-        facts = {
-            "format": FORMAT,
-            "method": self.synthesizer.name,
-            "options": dataclasses.asdict(self.synthesizer),
-        }
+        options = dataclasses.asdict(self.synthesizer)
+        facts = {"format": FORMAT, "method": self.synthesizer.name, "options": options}
         (folder / FACTS_FILE).write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
         self.schema.save(folder / SCHEMA_FILE)
         if samples is not None:
@@ -161,15 +150,11 @@ class Release:
             raise ReleaseError(f"'{folder}' is not a release: a directory with {FILE_NAME} is expected.")
         certificate = Certificate.load(folder / FILE_NAME)
         if not is_as_signed(certificate):
-            raise ReleaseError(
-                f"'{folder}' is damaged: its certificate was edited after it was signed. Download the release again."
-            )
+            raise _damaged(folder, "its certificate was edited after it was signed")
         found = file_hashes(folder)
         for name in (MODEL_FILE, FACTS_FILE, SCHEMA_FILE):
             if found.get(name) != certificate.files.get(name) or name not in found:
-                raise ReleaseError(
-                    f"'{folder}' is damaged: {name} is not the file its certificate names. Download the release again."
-                )
+                raise _damaged(folder, f"{name} is not the file its certificate names")
         return cls(
             synthesizer=_synthesizer(folder),
             schema=Schema.load(folder / SCHEMA_FILE),
@@ -195,21 +180,21 @@ def _synthesizer(folder: Path) -> "Synthesizer":
         if facts["format"] != FORMAT or facts["method"] not in METHODS:
             raise ReleaseError(f"'{folder}' was written by another version of Understudy. Use that one to read it.")
         return METHODS[facts["method"]](**facts["options"])
+    except ReleaseError:
+        raise
     except (ValueError, KeyError, TypeError) as problem:
-        if isinstance(problem, ReleaseError):
-            raise
-        raise ReleaseError(
-            f"'{folder}' is damaged: {FACTS_FILE} can't be read. Download the release again."
-        ) from problem
+        raise _damaged(folder, f"{FACTS_FILE} can't be read") from problem
 
 
 def _arrays(folder: Path) -> dict[str, np.ndarray]:
     try:
         return load_tensors((folder / MODEL_FILE).read_bytes())
     except (SafetensorError, KeyError, TypeError, ValueError) as problem:
-        raise ReleaseError(
-            f"'{folder}' is damaged: {MODEL_FILE} can't be read. Download the release again."
-        ) from problem
+        raise _damaged(folder, f"{MODEL_FILE} can't be read") from problem
+
+
+def _damaged(source: Path, what: str) -> ReleaseError:
+    return ReleaseError(f"'{source}' is damaged: {what}. Download the release again.")
 
 
 @contextmanager
@@ -224,9 +209,7 @@ def _damage_told(source: Path | None) -> Iterator[None]:
     except UnderstudyError:
         raise
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as problem:
-        raise ReleaseError(
-            f"'{source}' is damaged: {MODEL_FILE} does not hold what its method draws from. Download the release again."
-        ) from problem
+        raise _damaged(source, f"{MODEL_FILE} does not hold what its method draws from") from problem
 
 
 def _context_for(context: np.ndarray | None, schema: Schema, num_series: int) -> np.ndarray | None:

@@ -19,19 +19,13 @@ _FEWEST_POOLED, _POOLED_VALUES = 32, 2**23
 
 @dataclass(frozen=True, kw_only=True)
 class SampleRequest:
-    """One request for synthetic series; everything in it comes from the caller.
-
-    Attributes:
-        context: Public context [series, step, context]; None without one.
-        fit_context: Public context [step, context] that all series shared during the fit; None if they did not.
-        label: Code of the label to draw, or None for labels in their released proportions.
-    """
+    """One request for synthetic series; everything in it comes from the caller."""
 
     num_series: int
     rng: np.random.Generator
-    context: np.ndarray | None = None
-    fit_context: np.ndarray | None = None
-    label: int | None = None
+    context: np.ndarray | None = None  # public context [series, step, context]
+    fit_context: np.ndarray | None = None  # [step, context] that all series shared during the fit
+    label: int | None = None  # code of the label to draw; None draws labels in their released proportions
 
     def panel(self, schema: Schema, values: np.ndarray, lengths: np.ndarray, static: np.ndarray) -> Panel:
         """Returns the panel of drawn values: rounded, inside the bounds and obeying the declared constraints."""
@@ -51,24 +45,15 @@ class SampleRequest:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class CompletionRequest:
-    """Series with entries to fill, as long as those that were learned from; everything in it comes from the caller.
+    """Series with entries to fill, as long as those that were learned from; everything in it comes from the caller."""
 
-    Attributes:
-        values: [series, step, channel], NaN where unknown.
-        hidden: True where to fill; what is neither hidden nor known is left alone.
-        static: [series, static], NaN where unknown.
-        label: Code of each series' label, -1 where unknown; None without a label.
-        context: [series, step, context], NaN where unknown; None if all of it is.
-        draws: How often all series come, one time after the other.
-    """
-
-    values: np.ndarray
-    hidden: np.ndarray
-    static: np.ndarray
-    label: np.ndarray | None
-    context: np.ndarray | None
+    values: np.ndarray  # [series, step, channel], NaN where unknown
+    hidden: np.ndarray  # true where to fill; what is neither hidden nor known is left alone
+    static: np.ndarray  # [series, static], NaN where unknown
+    label: np.ndarray | None  # code of each series' label, -1 where unknown; None without a label
+    context: np.ndarray | None  # [series, step, context], NaN where unknown; None if all of it is
     rng: np.random.Generator
-    draws: int = 1
+    draws: int = 1  # how often all series come, one time after the other
 
 
 @runtime_checkable
@@ -105,8 +90,7 @@ def sample_classes(facts: Facts, request: SampleRequest) -> np.ndarray:
 
 def score_nodes(series: np.ndarray) -> np.ndarray:
     """Returns quantiles [working channel, node] of generated scores [row, step, channel]."""
-    ranks = np.linspace(0, 1, NODES)
-    return np.stack([np.quantile(series[:, :, channel], ranks) for channel in range(series.shape[2])])
+    return np.asarray(np.quantile(series, np.linspace(0, 1, NODES), axis=(0, 1)).T)
 
 
 def calibrated(series: np.ndarray, nodes: np.ndarray, encoding: Encoding) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from understudy.training.batches import UnitWindows
 from understudy.training.loop import Checkpoints, Optimisation, Report, Task, adam, check_task, train
-from understudy.training.plan import DPSGDConfig, UnitBatches, WindowBatches
+from understudy.training.plan import DPSGDConfig
 from understudy.training.private_gradient import PrivateGradient
 from understudy.training.validation import validate_module
 
@@ -13,9 +13,7 @@ __all__ = [
     "PrivateGradient",
     "Report",
     "Task",
-    "UnitBatches",
     "UnitWindows",
-    "WindowBatches",
     "adam",
     "check_task",
     "train",

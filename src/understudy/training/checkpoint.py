@@ -6,7 +6,6 @@ the release.
 """
 
 import json
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,80 +16,52 @@ from torch import Tensor
 
 from understudy.errors import ReleaseError
 from understudy.files import whole_file
-from understudy.privacy.events import to_json
-from understudy.privacy.grant import Grant
+from understudy.privacy.grant import Receipt
 from understudy.training.networks import ExponentialMovingAverage
-from understudy.training.plan import DPSGDConfig
 from understudy.training.private_gradient import FlatParameters
 
-FORMAT = 1
+FORMAT = 2
 FILE = "checkpoint.safetensors"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Identity:
-    """What a checkpoint must agree on with the run that resumes from it."""
-
-    ledger: str
-    run: int
-    label: str
-    event: dict[str, Any]
-    clip_norm: float
-    parameters: int
-
-    @classmethod
-    def of(cls, grant: Grant, label: str, plan: DPSGDConfig, flat: FlatParameters) -> "Identity":
-        """Returns the identity of a run."""
-        return cls(
-            ledger=grant.receipt.ledger,
-            run=grant.receipt.run,
-            label=label,
-            event=to_json(plan.event),
-            clip_norm=plan.clip_norm,
-            parameters=flat.values.numel(),
-        )
+def identity(receipt: Receipt, label: str, event: dict[str, Any], clip_norm: float, parameters: int) -> dict[str, Any]:
+    """Returns what a checkpoint must agree on with the run that resumes from it."""
+    run = {"ledger": receipt.ledger, "run": receipt.run, "label": label}
+    return {**run, "event": event, "clip_norm": clip_norm, "parameters": parameters}
 
 
 def save(
     directory: Path,
-    identity: Identity,
+    identity: dict[str, Any],
     iteration: int,
     flat: FlatParameters,
     optimiser: torch.optim.Optimizer,
-    average: ExponentialMovingAverage | None,
+    average: ExponentialMovingAverage | None = None,
 ) -> None:
     """Writes the state after `iteration` useful iterations; on return it is on the disk."""
     state = optimiser.state_dict()
-    tensors: dict[str, Tensor] = {"values": flat.values}
-    numbers: dict[str, Any] = {}
-    for index, entries in state["state"].items():
-        for name, value in entries.items():
-            if isinstance(value, Tensor):
-                tensors[f"optimiser.{index}.{name}"] = value
-            else:
-                numbers[f"{index}.{name}"] = value
     facts = {
         "format": FORMAT,
-        "identity": asdict(identity),
+        "identity": identity,
         "iteration": iteration,
-        "optimiser": {"groups": state["param_groups"], "numbers": numbers},
+        "groups": state["param_groups"],
         "average_updates": average.updates if average else None,
     }
-    if average:
-        tensors["average"] = average.values
-    contiguous = {name: tensor.contiguous() for name, tensor in tensors.items()}
+    tensors = {"values": flat.values} | ({"average": average.values} if average else {})
+    for index, entries in state["state"].items():
+        tensors |= {f"optimiser.{index}.{name}": tensor for name, tensor in entries.items()}
     directory.mkdir(parents=True, exist_ok=True)
     with whole_file(directory / FILE) as draft:
-        draft.write_bytes(dump_tensors(contiguous, {"understudy": json.dumps(facts)}))
+        draft.write_bytes(dump_tensors(tensors, {"understudy": json.dumps(facts)}))
 
 
 def load(
     directory: Path,
-    identity: Identity,
+    identity: dict[str, Any],
     executed: int,
     flat: FlatParameters,
     optimiser: torch.optim.Optimizer,
-    average: ExponentialMovingAverage | None,
+    average: ExponentialMovingAverage | None = None,
 ) -> int:
     """Restores a run in place and returns its useful iterations; 0 where there is no checkpoint yet.
 
@@ -101,12 +72,17 @@ def load(
     if not path.exists():
         return 0
     facts, tensors = _read(path, str(flat.values.device))
-    if facts["format"] != FORMAT or facts["identity"] != asdict(identity):
+    if facts["format"] != FORMAT or facts["identity"] != identity:
         raise ReleaseError(f"'{path}' belongs to another run. Name a directory of its own for each run.")
     if facts["iteration"] > executed:
         raise ReleaseError(f"'{path}' is ahead of its ledger: an old copy of the ledger was put back.")
     flat.values.copy_(tensors["values"])
-    optimiser.load_state_dict(_optimiser_state(facts["optimiser"], tensors))
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        if name.startswith("optimiser."):
+            _, index, entry = name.split(".")
+            state.setdefault(int(index), {})[entry] = tensor
+    optimiser.load_state_dict({"state": state, "param_groups": facts["groups"]})
     if average is not None and "average" in tensors:
         average.values.copy_(tensors["average"])
         average.updates = facts["average_updates"]
@@ -120,13 +96,3 @@ def _read(path: Path, device: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
             return facts, {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
     except Exception as problem:  # safetensors raises a type of its own for a damaged file
         raise ReleaseError(f"'{path}' can't be read as a checkpoint. Delete it to start the run over.") from problem
-
-
-def _optimiser_state(facts: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Any]:
-    state: dict[int, dict[str, Any]] = {}
-    named: dict[str, Any] = {**facts["numbers"]}
-    named |= {name.removeprefix("optimiser."): value for name, value in tensors.items() if "." in name}
-    for name, value in named.items():
-        index, _, entry = name.partition(".")
-        state.setdefault(int(index), {})[entry] = value
-    return {"state": state, "param_groups": facts["groups"]}

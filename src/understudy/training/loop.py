@@ -12,12 +12,13 @@ import torch
 from torch import nn
 
 from understudy.errors import InputError
+from understudy.privacy.events import to_json
 from understudy.privacy.grant import Grant
 from understudy.training import checkpoint
 from understudy.training.batches import UnitWindows
 from understudy.training.networks import ExponentialMovingAverage
 from understudy.training.plan import DPSGDConfig
-from understudy.training.private_gradient import Loss, MakeOptimiser, PrivateGradient, PublicLoss
+from understudy.training.private_gradient import Loss, MakeOptimiser, PrivateGradient
 from understudy.training.validation import seed_torch, try_out, validate_module
 
 Report = Callable[[int, int], None]  # iterations executed, iterations planned
@@ -39,14 +40,12 @@ class Task:
         model: the network; its trainable parameters are updated in place.
         loss: (model, batch, generator) → losses [unit · rows, …] of any per-unit shape.
         windows: the private windows.
-        public_loss: (model, generator) → scalar; reads no private data; its gradient is added after the noise.
         after_iteration: called with the number of finished iterations; may use the model (post-processing).
     """
 
     model: nn.Module
     loss: Loss
     windows: UnitWindows
-    public_loss: PublicLoss | None = None
     after_iteration: Callable[[int], None] | None = None
 
 
@@ -127,12 +126,12 @@ class _Run:
 
     def execute(self, checkpoints: Checkpoints | None, progress: Report | None) -> None:
         """Runs block after block: count, iterate, save."""
-        identity = checkpoint.Identity.of(self._grant, self._label, self._plan, self._flat)
+        event, size = to_json(self._plan.event), self._flat.values.numel()
+        identity = checkpoint.identity(self._grant.receipt, self._label, event, self._plan.clip_norm, size)
         state = (self._flat, self._optimiser, self._average)
-        if checkpoints is not None:
-            executed = self._grant.executed[self._label]
-            self._iteration = checkpoint.load(checkpoints.directory, identity, executed, *state)
         done = self._grant.executed[self._label]
+        if checkpoints is not None:
+            self._iteration = checkpoint.load(checkpoints.directory, identity, done, *state)
         batches = self._plan.draw(self._task.windows.num_candidates, self._grant.noise, done=done)
         while (left := self._grant.remaining(self._label)) > 0:
             block = left if checkpoints is None else min(left, checkpoints.every)
@@ -152,8 +151,6 @@ class _Run:
         self._generator.manual_seed(secrets.randbits(63))  # of which torch takes 32 bits; new in every iteration
         with _secret_seed():
             self._gradient.write(task.loss, task.windows, chosen, self._generator)
-        if task.public_loss is not None:
-            self._gradient.add_public(task.public_loss, self._generator)
         pace = min(1.0, (self._iteration + 1) / max(1, self._warm_up))
         for group, rate in zip(self._optimiser.param_groups, self._rates, strict=True):
             group["lr"] = rate * pace

@@ -15,34 +15,7 @@ from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers, smallest_noise_multiplier
 
 TRAINING = "training"  # label under which gradients are charged
-MOSTLY_NOISE = 3.0  # `noise_ratio` above which a network learns mostly noise
 SMALLEST_CLIP = 0.1  # below, products of tiny and huge float32 could slip under the norm
-
-
-@dataclass(frozen=True)
-class UnitBatches:
-    """Batches of units: a sampled unit shows `windows` of its windows, averaged *before* the clip."""
-
-    windows: int = 1
-
-    def __post_init__(self) -> None:
-        _at_least_one(windows=self.windows)
-
-
-@dataclass(frozen=True)
-class WindowBatches:
-    """Batches of windows, each clipped on its own; a unit owns at most `max_windows` of them."""
-
-    max_windows: int
-
-    def __post_init__(self) -> None:
-        _at_least_one(max_windows=self.max_windows)
-
-
-def _at_least_one(**numbers: int) -> None:
-    for name, number in numbers.items():
-        if number < 1 or int(number) != number:
-            raise InputError(f"Expected {name} to be a whole number of at least 1, got {number}.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +33,8 @@ class DPSGDConfig:
         expected_batch: what the noisy sum is divided by: rate · declared population.
         clip_norm: clipping norm of one unit's (or window's) gradient.
         noise_multiplier: noise standard deviation ÷ clip norm; None until calibrated.
-        batches: of whole units (default) or of single windows.
+        max_windows: windows that one unit owns at most, where single windows are sampled and clipped; None samples
+            whole units, each of which shows one of its windows.
     """
 
     sampling_rate: float
@@ -68,27 +42,28 @@ class DPSGDConfig:
     expected_batch: float
     clip_norm: float = 1.0
     noise_multiplier: float | None = None
-    batches: UnitBatches | WindowBatches = UnitBatches()
+    max_windows: int | None = None
 
     def __post_init__(self) -> None:
-        if not 0 < self.sampling_rate <= 1:
-            raise InputError(f"Expected sampling_rate in (0, 1], got {self.sampling_rate}.")
+        self._event(1.0)  # refuses a rate or a number that no event has
         if not 0 < self.expected_batch < float("inf"):
             raise InputError(f"Expected a positive expected_batch, got {self.expected_batch}.")
         if not SMALLEST_CLIP <= self.clip_norm <= 1e6:
             raise InputError(
                 f"Expected clip_norm between {SMALLEST_CLIP} and 1e6, got {self.clip_norm}. Rescale the loss."
             )
-        _at_least_one(iterations=self.iterations)
 
     @property
     def event(self) -> SubsampledGaussian | MixtureOfGaussians:
         """What all iterations together cost; needs a noise multiplier."""
         if self.noise_multiplier is None:
             raise InputError("Expected a noise_multiplier, got none. Call calibrated(guarantee) first.")
-        if isinstance(self.batches, UnitBatches):
-            return SubsampledGaussian(self.sampling_rate, self.noise_multiplier, self.iterations)
-        return MixtureOfGaussians(self.sampling_rate, self.noise_multiplier, self.batches.max_windows, self.iterations)
+        return self._event(self.noise_multiplier)
+
+    def _event(self, noise_multiplier: float) -> SubsampledGaussian | MixtureOfGaussians:
+        if self.max_windows is None:
+            return SubsampledGaussian(self.sampling_rate, noise_multiplier, self.iterations)
+        return MixtureOfGaussians(self.sampling_rate, noise_multiplier, self.max_windows, self.iterations)
 
     @cached_property
     def noise_scale(self) -> float:
@@ -97,8 +72,7 @@ class DPSGDConfig:
 
     def calibrated(self, guarantee: Guarantee, *, others: Iterable[Event] = ()) -> "DPSGDConfig":
         """Return a copy with the least noise, rounded up, that meets `guarantee` in composition with `others`."""
-        noise = smallest_noise_multiplier(lambda tried: replace(self, noise_multiplier=tried).event, guarantee, others)
-        return replace(self, noise_multiplier=noise)
+        return replace(self, noise_multiplier=smallest_noise_multiplier(self._event, guarantee, others))
 
     def draw(self, num_units: int, noise: NoiseSource, *, done: int = 0) -> Iterator[NDArray[np.int64]]:
         """Yield the units (or windows) of each remaining iteration, each on its own secret coin.
@@ -119,7 +93,7 @@ class DPSGDConfig:
             worth (an event: twice the windows it touches) moves them by at most C. No norms are exchanged. Where that
             clip would be too small for float32, clip and noise are larger by the same factor.
         """
-        assert isinstance(self.batches, UnitBatches)
+        assert self.max_windows is None
         share = 1 / (influence * math.sqrt(num_blocks))
         noise_multiplier = self.event.noise_multiplier / share
         return replace(self, clip_norm=max(SMALLEST_CLIP, self.clip_norm * share), noise_multiplier=noise_multiplier)
@@ -133,16 +107,7 @@ def training_plan(config: DPSGDConfig, shares: Mapping[str, float], guarantee: G
     return SpendingPlan((*releases, PlanEntry(TRAINING, training)), guarantee)
 
 
-def planned_noise(plan: SpendingPlan) -> float:
-    """Returns the noise multiplier of the gradients of a plan."""
-    event = plan.event(TRAINING)
-    assert isinstance(event, SubsampledGaussian | MixtureOfGaussians)
-    return event.noise_multiplier
-
-
-def charged_config(
-    event: Event, population: int, clip_norm: float, batches: UnitBatches | WindowBatches
-) -> DPSGDConfig:
+def charged_config(event: Event, population: int, clip_norm: float) -> DPSGDConfig:
     """Return the configuration of a charged event, for a declared population."""
     assert isinstance(event, SubsampledGaussian | MixtureOfGaussians)
     return DPSGDConfig(
@@ -151,7 +116,7 @@ def charged_config(
         expected_batch=event.sampling_rate * population,
         clip_norm=clip_norm,
         noise_multiplier=event.noise_multiplier,
-        batches=batches,
+        max_windows=event.max_windows if isinstance(event, MixtureOfGaussians) else None,
     )
 
 

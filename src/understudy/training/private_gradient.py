@@ -80,7 +80,6 @@ class NormalReserve:
 
 
 Loss = Callable[[nn.Module, Batch, torch.Generator], Tensor]
-PublicLoss = Callable[[nn.Module, torch.Generator], Tensor]
 
 _KEPT_BYTES = 128 << 20  # per-unit gradients held at once, unless the caller says how many
 _FEWEST_UNITS = 8  # below, matrix products get too thin
@@ -134,13 +133,13 @@ class PrivateGradient:
         self.flat.gradient.copy_(self._sums.total.div_(self._plan.expected_batch))
         self._sums.total.zero_()
 
-    def add_public(self, loss: PublicLoss, generator: torch.Generator) -> None:
+    def add_public(self, loss: Tensor) -> None:
         """Adds the plain gradient of a loss that reads no private data (synthetic series, penalties on weights)."""
         parameters = self._clipper.parameters
-        grads = torch.autograd.grad(loss(self._model, generator), parameters, allow_unused=True)
-        for parameter, grad in zip(parameters, grads, strict=True):
-            if grad is not None:
-                self.flat.views[id(parameter)].add_(grad)
+        for parameter, grad in zip(
+            parameters, torch.autograd.grad(loss, parameters, materialize_grads=True), strict=True
+        ):
+            self.flat.views[id(parameter)].add_(grad)
 
 
 def units_that_fit(values: Tensor) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.linalg import vector_norm
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -61,7 +62,7 @@ def try_out(model: nn.Module, loss: Loss, batch: Batch, num_units: int) -> None:
     """Runs the loss on a made-up batch and refuses it unless units are separate and the engine's gradients right.
 
     Args:
-        batch: at least two units' worth of made-up rows. Nothing of the result depends on private data.
+        batch: made-up rows of at least two units. Nothing of the result depends on private data.
 
     Raises:
         UnsafeModule: another unit's input changes a unit's loss, a buffer changes, or gradients disagree.
@@ -106,11 +107,10 @@ def _check_buffers(model: nn.Module, before: dict[str, Tensor]) -> None:
 def _check_separate(model: nn.Module, loss: Loss, batch: Batch, num_units: int, losses: Tensor) -> None:
     changed = {name: tensor.clone() for name, tensor in batch.items()}
     for tensor in changed.values():
-        rows = len(tensor) // num_units
         if tensor.dtype == torch.bool:
-            tensor[:rows] = ~tensor[:rows]
+            tensor[0] = ~tensor[0]
         elif tensor.is_floating_point():
-            tensor[:rows] = 1 - tensor[:rows]
+            tensor[0] = 1 - tensor[0]
     with torch.no_grad():
         other = _seeded(model, loss, changed)
     if losses.ndim == 0 or len(losses) % num_units:
@@ -129,24 +129,21 @@ def _check_alone(model: nn.Module, loss: Loss, batch: Batch, num_units: int) -> 
     Every unit draws its own random numbers meanwhile, so that losses that draw at random can be compared as well.
     """
     clipper = PerUnitClipper(model, clip_norm=1.0)
-    by_unit = per_unit_draws(
-        lambda size: _seeded(model, loss, _of_units(batch, range(size), num_units)), (num_units, 2)
-    )
+    by_unit = per_unit_draws(lambda size: _seeded(model, loss, _of_units(batch, range(size))), (num_units, 2))
 
     def gradients(units: Sequence[int]) -> Tensor:
-        own = _of_units(batch, units, num_units)
+        own = _of_units(batch, units)
 
         def losses() -> Tensor:  # run again where the engine falls back to a slower way: each time from the first draw
             with PerUnitRandomness(units, by_unit):
                 return _seeded(model, loss, own)
 
-        dense = clipper.collect(losses, len(units)).dense()
-        return torch.cat([gradient.flatten(1) for gradient in dense.values()], 1).nan_to_num()
+        return _found(clipper, losses, len(units))
 
     everybody = gradients(range(num_units))
-    size = float(torch.linalg.vector_norm(everybody, dim=1).max())
+    size = float(vector_norm(everybody, dim=1).max())
     for others in (range(1, num_units), range(num_units - 1)):
-        moved = torch.linalg.vector_norm(gradients(others) - everybody[list(others)], dim=1)
+        moved = vector_norm(gradients(others) - everybody[list(others)], dim=1)
         if float(moved.max()) > TOLERANCE * size:
             raise UnsafeModule(
                 "Expected every unit's gradient to be independent of other units in the batch, got gradients that "
@@ -155,27 +152,27 @@ def _check_alone(model: nn.Module, loss: Loss, batch: Batch, num_units: int) -> 
             )
 
 
-def _of_units(batch: Batch, units: Iterable[int], num_units: int) -> Batch:
+def _found(clipper: PerUnitClipper, losses: Callable[[], Tensor], num_units: int) -> Tensor:
+    """Returns the engine's gradients [unit, number]."""
+    dense = clipper.collect(losses, num_units).dense()
+    return torch.cat([gradient.flatten(1) for gradient in dense.values()], 1).nan_to_num()
+
+
+def _of_units(batch: Batch, units: Iterable[int]) -> Batch:
     """Returns the rows of some units."""
-    return {name: torch.cat([tensor.chunk(num_units)[unit] for unit in units]) for name, tensor in batch.items()}
+    return {name: tensor[list(units)] for name, tensor in batch.items()}
 
 
 def _check_gradients(model: nn.Module, loss: Loss, batch: Batch, num_units: int, losses: Tensor) -> None:
     """Compares the engine with one ordinary backward per unit of the same forward."""
-    clipper = PerUnitClipper(model, clip_norm=1.0)
-    found = clipper.collect(lambda: _seeded(model, loss, batch), num_units).dense()
+    clipper, truths = PerUnitClipper(model, clip_norm=1.0), []
+    found = _found(clipper, lambda: _seeded(model, loss, batch), num_units)
     of_unit = losses.reshape(num_units, -1).mean(1)
-    expected = [
-        torch.autograd.grad(of_unit[unit], clipper.parameters, retain_graph=True, allow_unused=True)
-        for unit in range(num_units)
-    ]
-    error, size = 0.0, 0.0
-    for unit, grads in enumerate(expected):
-        for parameter, grad in zip(clipper.parameters, grads, strict=True):
-            truth = torch.zeros_like(parameter) if grad is None else grad
-            error = max(error, float(torch.linalg.vector_norm(found[id(parameter)][unit] - truth)))
-            size = max(size, float(torch.linalg.vector_norm(truth)))
-    if error > TOLERANCE * size:
+    for unit in range(num_units):
+        grads = torch.autograd.grad(of_unit[unit], clipper.parameters, retain_graph=True, materialize_grads=True)
+        truths.append(torch.cat([grad.flatten() for grad in grads]))
+    expected = torch.stack(truths).nan_to_num()
+    if float(vector_norm(found - expected, dim=1).max()) > TOLERANCE * float(vector_norm(expected, dim=1).max()):
         raise UnsafeModule(
             "Expected per-unit gradients that agree with one backward per unit, got others. A layer probably sees "
             "its rows in another order than unit by unit: keep units first when reshaping."

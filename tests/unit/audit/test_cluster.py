@@ -13,6 +13,7 @@ from understudy import workers
 from understudy.audit.shadows import ARMS, Arm, Shadows, fit_shadows
 from understudy.errors import InputError
 from understudy.synthesizers.spectral import Spectral
+from understudy.workers import Cluster
 
 distributed = pytest.importorskip("distributed")
 
@@ -30,17 +31,17 @@ def signed(per_arm: int) -> Signed:
 
 
 @pytest.fixture(scope="module")
-def scheduler() -> Iterator[str]:
-    """Address of a scheduler with two workers."""
+def cluster() -> Iterator[Cluster]:
+    """A scheduler with two workers."""
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
-    ) as cluster:
-        yield cluster.scheduler_address
+    ) as started:
+        yield Cluster(started.scheduler_address)
 
 
-def test_a_cluster_makes_what_this_machine_makes_with_all_its_workers(scheduler: str, tmp_path: Path) -> None:
+def test_a_cluster_makes_what_this_machine_makes_with_all_its_workers(cluster: Cluster, tmp_path: Path) -> None:
     reported: list[tuple[int, int]] = []
-    there = fit_shadows(signed(8), tmp_path / "there", workers=scheduler, progress=lambda *now: reported.append(now))
+    there = fit_shadows(signed(8), tmp_path / "there", workers=cluster, progress=lambda *now: reported.append(now))
     here = fit_shadows(signed(1), tmp_path / "here")
     assert reported[-1] == (16, 16)
     for arm in ARMS:
@@ -51,14 +52,14 @@ def test_a_cluster_makes_what_this_machine_makes_with_all_its_workers(scheduler:
     assert os.getpid() not in processes
 
 
-def test_a_second_run_on_the_cluster_makes_nothing_again(scheduler: str, tmp_path: Path) -> None:
-    fit_shadows(signed(2), tmp_path, workers=scheduler)
+def test_a_second_run_on_the_cluster_makes_nothing_again(cluster: Cluster, tmp_path: Path) -> None:
+    fit_shadows(signed(2), tmp_path, workers=cluster)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.safetensors")}
-    fit_shadows(signed(2), tmp_path, workers=scheduler)
+    fit_shadows(signed(2), tmp_path, workers=cluster)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.safetensors")} == before
 
 
 def test_a_scheduler_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "_PATIENCE", 1)
     with pytest.raises(InputError, match="scheduler"):
-        fit_shadows(signed(1), tmp_path, workers="tcp://127.0.0.1:9")
+        fit_shadows(signed(1), tmp_path, workers=Cluster("tcp://127.0.0.1:9"))

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
-from tests.canaries.gaussian_test import GaussianShift
-from understudy.audit.scores import AuditResult, ErrorRates
+from understudy.audit.scores import AuditResult, ErrorRates, GaussianShift
 from understudy.privacy import accounting
 from understudy.privacy.certificate import issue
 from understudy.privacy.events import Event, Gaussian, NonPrivate, PureDP, SubsampledGaussian

@@ -3,8 +3,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from tests.canaries.fits import panel_scenes
 from tests.canaries.scenes import scenes
+from understudy.audit.canaries import panel_scenes
 from understudy.errors import InputError
 from understudy.synthesizers.contract.panels import plain_schema, rich_schema
 

@@ -92,7 +92,7 @@ def test_the_runs_that_count_do_not_choose() -> None:
         ({}, {}),
         ({"a": Scores(np.zeros(3), np.zeros(3))}, {}),
         ({"a": Scores(np.zeros(9), np.zeros(9))}, {"confidence": 1.0}),
-        ({"a": Scores(np.zeros(9), np.zeros(9))}, {"chosen_on": 0.0}),
+        ({"a": Scores(np.zeros(9), np.zeros(9))}, {"delta": 1.0}),
     ],
 )
 def test_audits_that_could_conclude_nothing_are_refused(family: dict, settings: dict) -> None:

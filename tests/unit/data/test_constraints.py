@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tests.unit.data.toy import simple_schema
+from understudy.data import Continuous, Integer, Monotone, NonNegative, Schema, Sum, Time, ZeroWhen
 from understudy.data.constraints import apply, name_of, violations
-from understudy.data.schema import Continuous, Integer, Monotone, NonNegative, Schema, Sum, Time, ZeroWhen
 from understudy.errors import DataError
 
 CHANNELS = (

@@ -4,10 +4,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from understudy.data import Schema, read_panel
 from understudy.data.constraints import violations
 from understudy.data.households import NIGHT_HOURS, households_schema, simulate_households, write_households
-from understudy.data.io import read_panel
-from understudy.data.schema import Schema
 
 
 @pytest.fixture(scope="module")

@@ -40,7 +40,7 @@ def test_evaluated_masks_are_those_of_the_plan() -> None:
 
 
 def test_training_masks_hide_in_four_ways_within_the_papers_ranges() -> None:
-    hidden = masks.training_masks(8000, 168, np.random.default_rng(0))
+    hidden = masks.training_masks(168, _uniform(8000))
     number, last = hidden.sum(axis=1), hidden[:, -1]
     full = number == 168
     runs = np.diff(hidden.astype(int), axis=1, prepend=0).clip(0).sum(axis=1)  # blocks of hidden steps
@@ -57,4 +57,9 @@ def test_training_masks_hide_in_four_ways_within_the_papers_ranges() -> None:
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 7])
 def test_training_masks_fit_any_length(steps: int) -> None:
-    assert masks.training_masks(50, steps, np.random.default_rng(0)).shape == (50, steps)
+    assert masks.training_masks(steps, _uniform(50)).shape == (50, steps)
+
+
+def _uniform(num_series: int) -> masks.Uniform:
+    rng = np.random.default_rng(0)
+    return lambda columns: rng.random((num_series, columns))

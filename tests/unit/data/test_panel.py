@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from tests.unit.data.toy import toy_schema, toy_table
-from understudy.data.io import read_panel
+from understudy.data import Continuous as Number
+from understudy.data import Population, PrivacyUnit, Schema, Time, read_panel
 from understudy.data.panel import Panel, broadcast_context, concatenate, take_context
-from understudy.data.schema import Continuous as Number
-from understudy.data.schema import Population, PrivacyUnit, Schema, Time
-from understudy.data.windows import cut, without_empty_steps
+from understudy.data.windows import cut, without_empty
 
 
 def small(unit=(0, 0, 1, 2, 2, 2), steps=3, private=True, ids=None):
@@ -154,7 +153,7 @@ def test_what_all_series_share_stays_when_nobody_is_left():
     schema = replace(small().schema, context=(Number("price", 0.0, 9.0),), time=Time(column="t", steps=3))
     panel = replace(small(), schema=schema, context=broadcast_context(shown, 6))
     empty = panel.take_units([])
-    for some in (panel, empty, concatenate([empty, empty]), without_empty_steps(empty), cut(empty, 3, 3)):
+    for some in (panel, empty, concatenate([empty, empty]), without_empty(empty, every_step=True), cut(empty, 3, 3)):
         assert np.array_equal(some.shared_context, shown)
     assert np.array_equal(cut(empty, 2, 2).shared_context, shown[:2])  # one window: its context is everybody's
     own = replace(panel, schema=replace(schema, time=Time(column="t", steps=3, align="relative")))

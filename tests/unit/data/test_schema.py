@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.data.toy import toy_schema
-from understudy.data.schema import (
+from understudy.data import (
     Binary,
     BudgetDeclaration,
     Categorical,

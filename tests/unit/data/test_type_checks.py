@@ -4,8 +4,22 @@ import numpy as np
 import pytest
 
 from tests.unit.data.toy import simple_schema, toy_schema, toy_table
-from understudy.data import Continuous, PrivacyUnit, Sum, Time, ZeroWhen, read_panel, write_panel
-from understudy.data.schema import BudgetDeclaration, Categorical, Integer, Monotone, NonNegative, Population, Schema
+from understudy.data import (
+    BudgetDeclaration,
+    Categorical,
+    Continuous,
+    Integer,
+    Monotone,
+    NonNegative,
+    Population,
+    PrivacyUnit,
+    Schema,
+    Sum,
+    Time,
+    ZeroWhen,
+    read_panel,
+    write_panel,
+)
 from understudy.errors import InputError, SchemaError, UnderstudyError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.certificate import Certificate, verify

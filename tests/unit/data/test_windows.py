@@ -8,9 +8,8 @@ import pyarrow as pa
 import pytest
 
 from tests.unit.data.test_panel import small
-from understudy.data import read_panel
+from understudy.data import Continuous, NonNegative, Population, PrivacyUnit, Schema, Time, ZeroWhen, read_panel
 from understudy.data.panel import Panel, broadcast_context
-from understudy.data.schema import Continuous, NonNegative, Population, PrivacyUnit, Schema, Time, ZeroWhen
 from understudy.data.windows import cut, stability
 from understudy.errors import SchemaError
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
-from understudy.data.schema import (
+from understudy.data import (
     Binary,
     BudgetDeclaration,
     Categorical,

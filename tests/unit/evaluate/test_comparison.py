@@ -25,12 +25,12 @@ def test_categories_become_one_feature_each_and_are_not_numeric() -> None:
     values = np.stack([np.full((4, 5), 0.5), np.tile([0, 1, 2, 1, 0], (4, 1))], axis=2)
     panel = panel_of(values, channels=channels)
     comparison = Comparison(real=panel, candidate=panel, reference=panel, unseen=panel)
-    assert comparison.real_unit.shape == (4, 5, 4)
-    assert np.array_equal(comparison.real_unit[0, 2, 1:], [0, 0, 1])
+    assert comparison.unit(comparison.real).shape == (4, 5, 4)
+    assert np.array_equal(comparison.unit(comparison.real)[0, 2, 1:], [0, 0, 1])
     assert comparison.numeric_names == ["level"]
     assert comparison.numeric(panel).shape == (4, 5, 1)
     assert comparison.feature_channels == [0, 1, 1, 1]
-    assert np.array_equal(comparison.numeric_unit(panel), comparison.real_unit[:, :, :1])
+    assert np.array_equal(comparison.numeric_unit(panel), comparison.unit(comparison.real)[:, :, :1])
     further = panel_of(values + np.array([0.25, 0]), channels=channels)  # none of the comparison's own panels
     assert np.allclose(comparison.numeric_unit(further), 0.25)
 

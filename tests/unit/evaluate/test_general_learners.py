@@ -11,7 +11,7 @@ from tests.unit.evaluate.sets import panel_of, waves
 from understudy.data import Panel, Time
 from understudy.evaluate.general import METRICS
 from understudy.evaluate.general.learners import alone, summary_features, told_apart
-from understudy.evaluate.general.marginals import resolutions, rounded
+from understudy.evaluate.general.values import resolutions, rounded
 from understudy.evaluate.metric import Measured, Undefined
 from understudy.evaluate.panels import Comparison
 from understudy.synthesizers.contract.panels import make_panel, rich_schema

@@ -9,14 +9,8 @@ from sklearn.metrics import pairwise_distances
 from tests.unit.evaluate.odd import LEAST
 from tests.unit.evaluate.sets import panel_of, waves
 from understudy.data import Monotone, NonNegative, Panel, concatenate
-from understudy.evaluate.general import METRICS, neighbours
-from understudy.evaluate.general.neighbours import (
-    ball_shares,
-    corrected_share,
-    nearer_to_training,
-    squared_distances,
-    warped_distances,
-)
+from understudy.evaluate.general import METRICS
+from understudy.evaluate.general.neighbours import ball_shares, corrected_share, warped_distances
 from understudy.evaluate.metric import Measured
 from understudy.evaluate.panels import Comparison
 from understudy.synthesizers.contract.panels import make_panel, rich_schema
@@ -60,18 +54,7 @@ def test_warping_forgives_a_shift_that_the_straight_distance_does_not() -> None:
     assert warped_distances(bump, later, 1)[0] > 0
 
 
-def test_distances_come_in_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neighbours, "_TILE_BYTES", 4 * 11 * 3)
-    rng = np.random.default_rng(0)
-    queries, base = rng.random((10, 4)).astype(np.float32), rng.random((11, 4)).astype(np.float32)
-    tiles = list(squared_distances(queries, base))
-    assert max(map(len, tiles)) == 3
-    whole = np.concatenate(tiles)
-    np.testing.assert_allclose(whole, pairwise_distances(queries, base) ** 2, atol=1e-5)
-
-
 def test_nearness_is_corrected_for_the_number_of_training_series() -> None:
-    assert nearer_to_training(np.array([1.0, 2.0, 3.0]), np.array([2.0, 2.0, 2.0])).tolist() == [1.0, 0.5, 0.0]
     for num_training in (50, 100, 300):
         by_number = num_training / (num_training + 100)
         assert corrected_share(by_number, num_training, 100) == pytest.approx(0.5)

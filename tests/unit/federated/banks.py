@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from understudy.data import Channel, Continuous, Panel, Population, PrivacyUnit, Schema, Time
-from understudy.federated.contract import Contract
+from understudy.federated.config import Account, Contract
 from understudy.federated.runs import AggregatorRun, PartyRun
-from understudy.federated.state import Account
 from understudy.privacy import keys
 from understudy.privacy.budget import Guarantee
 from understudy.synthesizers.vflgan_ts.method import VFLGANTS

@@ -2,8 +2,8 @@
 
 import pytest
 
+from understudy.data import BudgetDeclaration, Population, PrivacyUnit, Schema
 from understudy.data.channels import Continuous
-from understudy.data.schema import BudgetDeclaration, Population, PrivacyUnit, Schema
 from understudy.data.timegrid import Time
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian

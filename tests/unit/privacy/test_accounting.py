@@ -11,6 +11,8 @@ from understudy.privacy.accounting import (
     gaussian_epsilon,
     gaussian_log_delta,
     gaussian_mu,
+    loss_delta,
+    loss_epsilon,
     renyi_at,
     renyi_curve,
     renyi_epsilon,
@@ -25,7 +27,6 @@ from understudy.privacy.events import (
     PureDP,
     SubsampledGaussian,
 )
-from understudy.privacy.loss import loss_delta, loss_epsilon
 
 SGD = SubsampledGaussian(0.05, 2.0, 200)
 

@@ -126,7 +126,6 @@ def test_a_sum_of_another_shape_or_of_other_vectors_is_refused(panel: Panel) -> 
     statistic = statistic_of(panel)
     for wrong in (
         replace(statistic, shape=(3,)),
-        replace(statistic, each="unit"),
         replace(statistic, contributions=lambda seen: Rows(np.zeros((1, *statistic.shape)))),
     ):
         with pytest.raises(InputError, match="expected"):

@@ -145,6 +145,22 @@ def test_a_coarse_step_needs_a_charge_for_discrete_noise():
         released(grant, "mean", np.ones((1, 1)), step=1.0)
 
 
+class Trusted:
+    """Units of a method's own, which clips nobody."""
+
+    reach = 1.0
+
+    def total(self, statistic: Statistic, step: float) -> np.ndarray:
+        return np.full(statistic.shape, 10**6, dtype=np.int64)
+
+
+def test_units_of_a_kind_that_the_border_does_not_know_are_refused_and_nothing_is_executed():
+    _, grant = granted(mean=Gaussian(2.0))
+    with pytest.raises(InputError, match="border knows"):
+        grant.release(Statistic(label="mean", shape=(1,), bound=1.0), Trusted())
+    assert grant.executed == {"mean": 0}
+
+
 def test_distances_are_of_tables_that_are_ballots():
     _, grant = granted(NoiseSource.constant(0.0), choices=Gaussian(1.0, count=3))
     statistic = Statistic(label="choices", shape=(4,), bound=2**0.5)

@@ -3,14 +3,14 @@
 import pytest
 
 from tests.unit.privacy.conftest import make_schema
-from understudy.privacy.certificate import status
+from tests.unit.privacy.test_certificate import certify
+from understudy.privacy.certificate import status_of
 from understudy.privacy.events import Gaussian
 
 
 @pytest.mark.parametrize(("epsilon", "private"), [(1.0, True), (20.0, True), (20.1, False), (100.0, False)])
 def test_an_epsilon_that_hides_nothing_is_not_called_private(epsilon: float, private: bool) -> None:
-    said = status((Gaussian(1.0),), epsilon, protects_a_person=True, secure=True, reproduction=None)
-    assert (said == "private") == private
+    assert (status_of(certify(), (Gaussian(1.0),), epsilon) == "private") == private
 
 
 def test_delta_counts_every_event_where_events_are_protected() -> None:

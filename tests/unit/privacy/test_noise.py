@@ -28,7 +28,7 @@ def test_only_the_secure_source_calls_itself_secure():
     assert NoiseSource.secure().is_secure
     assert not NoiseSource.seeded(1).is_secure
     assert not NoiseSource.constant(0.0).is_secure
-    assert "protects nobody" in NoiseSource.seeded(1).description
+    assert "gives no protection" in NoiseSource.seeded(1).description
 
 
 def test_equal_seeds_give_equal_noise_and_others_do_not():

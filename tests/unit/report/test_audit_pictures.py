@@ -35,6 +35,7 @@ def test_every_finding_has_a_histogram_and_a_curve_and_all_share_one_comparison(
     assert made[2].rows[1][1] != share(1.0)
     for drawing in made:
         assert drawing.svg().startswith("<svg")
+        assert "mathdefault" not in drawing.svg()  # labels of logarithmic axes are numbers, not mark-up
 
 
 def test_without_findings_or_without_scores_less_is_drawn() -> None:

@@ -45,13 +45,16 @@ def _one_channel(panel: Panel, change: Callable[[np.ndarray], np.ndarray]) -> Pa
 
 
 PLANTED: dict[str, tuple[Callable[[Panel], Panel], set[str]]] = {
-    "shifted mean of one channel": (lambda panel: _one_channel(panel, lambda x: np.clip(x + 0.08, 0, 1)), {"mean"}),
+    "shifted mean of one channel": (
+        lambda panel: _one_channel(panel, lambda x: np.clip(x + 0.08, 0, 1)),
+        {"marginal mean"},
+    ),
     "collapsed tails of one channel": (
         lambda panel: _one_channel(panel, lambda x: np.clip(x, *np.nanquantile(x, (0.03, 0.97)) * [1.01, 0.99])),
-        {"tails"},
+        {"marginal tails"},
     ),
-    "permuted time": (_permuted, {"forecasts", "trees on summaries"}),
-    "wrong gaps": (lambda panel: _with_gaps(panel, 9, 0.2), {"gaps"}),
+    "permuted time": (_permuted, {"TSTR forecasts", "discriminator on summaries"}),
+    "wrong gaps": (lambda panel: _with_gaps(panel, 9, 0.2), {"missingness"}),
 }
 
 
@@ -88,10 +91,10 @@ def test_half_of_the_mean_is_not_like_real_whatever_wasserstein_says() -> None:
     names = ("general.mean", "general.values_wasserstein")
     card = evaluate(panels, [metric for metric in metrics_of(("general",)) if metric.name in names], CHEAP)
     assert card["general.values_wasserstein"].like_real
-    assert [one["what"] for one in headline(card.as_dict())["apart"]] == ["mean"]
+    assert [one["what"] for one in headline(card.as_dict())["apart"]] == ["marginal mean"]
     shown = card.numbers["level"]
     assert shown["synthetic"]["mean"] < 0.6 * shown["real"]["mean"]
-    assert shown["real"]["least"] <= shown["real"]["1 %"] <= shown["real"]["99 %"] <= shown["real"]["greatest"]
+    assert shown["real"]["minimum"] <= shown["real"]["1 %"] <= shown["real"]["99 %"] <= shown["real"]["maximum"]
 
 
 def _named(name: str, **facts: object) -> dict[str, object]:
@@ -111,7 +114,9 @@ def test_eleven_good_rows_do_not_outvote_the_trees() -> None:
     trees = {"general.trees_raw": _named("general.trees_raw", **score(1.0))}
     found = headline(_whole(**others, **trees))
     assert found["verdict"] == words.NO_BETTER
-    assert found["sentence"].startswith("Worst of what matters: no better. Apart from real series in trees on values")
+    assert found["sentence"].startswith(
+        "Worst of what matters: no better. Apart from real series in discriminator on values"
+    )
 
 
 def test_rows_that_cannot_tell_are_not_counted() -> None:
@@ -126,7 +131,7 @@ def test_what_matters_and_was_not_measured_makes_like_real_unknown() -> None:
     late["synthetic"] = {"value": None, "problem": "not measured: the time was up."}
     found = headline(_whole(**{"general.trees_raw": late}))
     assert found["verdict"] == words.UNKNOWN
-    assert "Not measured: trees on values" in found["sentence"]
+    assert "Not measured: discriminator on values" in found["sentence"]
 
 
 def test_a_small_step_towards_a_far_control_is_not_called_near() -> None:

@@ -32,6 +32,7 @@ def score(synthetic: float | None, *, low=0.0, high=0.1, held=0.05, control: flo
         (score(0.8), words.BETWEEN),
         (score(1.2), words.NO_BETTER),
         (score(None), words.UNKNOWN),
+        (score(0.4, high=0.46, control=0.49), words.BLIND),  # inside a wide interval, and almost at the control
         (score(0.9, low=0.4, high=0.6, held=0.5, control=0.1, direction="near"), words.BEYOND),
         (score(0.3, control=0.02), words.NO_BETTER),  # the control passes for real, and this does not
     ],
@@ -53,7 +54,7 @@ def test_an_epsilon_that_buys_nothing_is_called_that() -> None:
     assert internal_cautions(useless, certificate)[0].startswith("This epsilon buys nothing here: on 3 of the 4")
     assert internal_cautions(useless, None)[0].startswith("These series are worth no more than no data")
     assert internal_cautions({"scores": [score(0.01)] * 4}, certificate) == []
-    assert "fault of ours" in internal_cautions({"scores": [score(None)]}, certificate)[0]
+    assert "internal error" in internal_cautions({"scores": [score(None)]}, certificate)[0]
 
 
 def test_measures_that_the_control_passes_prove_nothing_about_epsilon() -> None:

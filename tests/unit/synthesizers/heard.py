@@ -6,8 +6,9 @@ from unittest import mock
 import numpy as np
 
 from understudy.privacy import border
-from understudy.privacy.border import Private, Statistic
+from understudy.privacy.border import Statistic
 from understudy.privacy.grant import Grant
+from understudy.privacy.private_series import Private
 
 
 @dataclass(frozen=True)

@@ -85,6 +85,10 @@ def test_a_panel_without_gaps_comes_back_as_it_is(release: Release) -> None:
     assert not again.filled.any()
 
 
+def test_a_panel_without_series_comes_back_without_series(release: Release) -> None:
+    assert release.impute(make_panel(rich_schema(), 0)).panel.num_series == 0
+
+
 def test_fillings_obey_constraints_where_all_of_a_step_was_hidden(release: Release) -> None:
     panel = _emptied(_panel(), slice(None))
     drawn = fillings(release, panel, np.ones(panel.values.shape, dtype=bool), num_draws=2)

@@ -8,7 +8,7 @@ from torch import nn
 from tests.unit.training.toy import plan_of, squared_error, windows_of
 from understudy.errors import DataError, InputError
 from understudy.privacy.noise import NoiseSource
-from understudy.training import PrivateGradient, UnitBatches, UnitWindows, WindowBatches
+from understudy.training import PrivateGradient, UnitWindows
 
 CLIP = 0.7
 OTHERS = 6
@@ -22,23 +22,21 @@ def data(num_windows: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
     return {"x": x, "y": y}, np.concatenate([np.arange(OTHERS), np.full(num_windows, OTHERS)])
 
 
-def summed(windows: UnitWindows, drawn: np.ndarray, batches: UnitBatches | WindowBatches) -> torch.Tensor:
+def summed(windows: UnitWindows, drawn: np.ndarray, max_windows: int | None = None) -> torch.Tensor:
     """The clipped sum without noise."""
     torch.manual_seed(0)
-    plan = plan_of(clip_norm=CLIP, expected_batch=1.0, batches=batches)
+    plan = plan_of(clip_norm=CLIP, expected_batch=1.0, max_windows=max_windows)
     gradient = PrivateGradient(nn.Linear(3, 1), plan, NoiseSource.constant(0.0), max_units=4)
     gradient.write(squared_error, windows, drawn, torch.Generator())
     return gradient.flat.gradient.clone()
 
 
 @pytest.mark.parametrize("num_windows", [1, 5, 10_000])
-@pytest.mark.parametrize("averaged", [1, 3])
-def test_a_unit_moves_the_sum_by_the_clip_norm_however_many_windows_it_has(num_windows: int, averaged: int) -> None:
+def test_a_unit_moves_the_sum_by_the_clip_norm_however_many_windows_it_has(num_windows: int) -> None:
     arrays, unit = data(num_windows)
-    batches = UnitBatches(averaged)
-    everyone = windows_of(arrays, unit, batches)
-    with_it = summed(everyone, np.arange(OTHERS + 1), batches)
-    without = summed(everyone, np.arange(OTHERS), batches)
+    everyone = windows_of(arrays, unit)
+    with_it = summed(everyone, np.arange(OTHERS + 1))
+    without = summed(everyone, np.arange(OTHERS))
     assert float((with_it - without).norm()) <= CLIP * (1 + 1e-6)
     assert float((with_it - without).norm()) >= CLIP * 0.99  # the bound is reached, so the test can fail
 
@@ -46,17 +44,16 @@ def test_a_unit_moves_the_sum_by_the_clip_norm_however_many_windows_it_has(num_w
 @pytest.mark.parametrize("cap", [1, 5])
 def test_a_unit_with_capped_windows_moves_the_sum_by_at_most_cap_times_the_clip_norm(cap: int) -> None:
     arrays, unit = data(cap)
-    batches = WindowBatches(cap)
-    everyone = windows_of(arrays, unit, batches)
-    with_it = summed(everyone, np.arange(OTHERS + cap), batches)
-    without = summed(everyone, np.arange(OTHERS), batches)
+    everyone = windows_of(arrays, unit, cap)
+    with_it = summed(everyone, np.arange(OTHERS + cap), cap)
+    without = summed(everyone, np.arange(OTHERS), cap)
     assert 0.99 * cap * CLIP <= float((with_it - without).norm()) <= cap * CLIP * (1 + 1e-6)
 
 
 def test_data_beyond_the_declared_cap_are_refused() -> None:
     arrays, unit = data(10_000)
     with pytest.raises(DataError, match="max_windows") as refusal:
-        windows_of(arrays, unit, WindowBatches(5))
+        windows_of(arrays, unit, 5)
     assert "10000" not in str(refusal.value)
 
 
@@ -79,15 +76,6 @@ def test_a_unit_shows_its_own_windows_and_all_of_them_in_turn() -> None:
     assert seen == set(range(10))
 
 
-def test_averaged_windows_come_unit_by_unit_and_without_repetition_if_there_are_enough() -> None:
-    unit = np.repeat(np.arange(3), [1, 2, 5])
-    windows = windows_of({"row": np.arange(8)}, unit, UnitBatches(3))
-    rows = windows.batch(np.array([0, 2]))["row"].tolist()
-    assert rows[:3] == [0, 0, 0]
-    assert len(set(rows[3:])) == 3
-    assert min(rows[3:]) >= 3
-
-
 def test_a_made_up_batch_shows_no_private_value() -> None:
     arrays = {"x": np.full((9, 2), 77.0, np.float32), "k": np.full(9, 5), "seen": np.zeros(9, np.bool_)}
     batch = windows_of(arrays).made_up(3, np.random.default_rng(0))
@@ -106,11 +94,11 @@ def test_units_out_of_order_and_ragged_arrays_are_refused() -> None:
 
 def test_events_own_no_windows_and_windows_are_drawn_one_by_one() -> None:
     rng, arrays = np.random.default_rng(0), {"row": np.arange(9)}
-    windows = UnitWindows(arrays, None, WindowBatches(3), rng)
+    windows = UnitWindows(arrays, None, rng, 3)
     assert windows.num_candidates == 9
     assert windows.batch(np.array([4, 7]))["row"].tolist() == [4, 7]
-    with pytest.raises(InputError, match="WindowBatches"):
-        UnitWindows(arrays, None, UnitBatches(), rng)
+    with pytest.raises(InputError, match="max_windows"):
+        UnitWindows(arrays, None, rng)
 
 
 def test_no_units_at_all_is_possible() -> None:

@@ -78,14 +78,10 @@ def test_the_running_average_becomes_the_model() -> None:
     assert moved[0] < moved[1]
 
 
-def test_public_losses_and_post_processing_run_every_iteration() -> None:
-    seen = []
-    task = regression_task(
-        public_loss=lambda model, generator: 1e4 * model.bias.sum(), after_iteration=lambda done: seen.append(done)
-    )
-    train(task, QUICK, grant_for(QUICK), optimisation=Optimisation(make=adam(0.1)))
+def test_post_processing_runs_every_iteration() -> None:
+    seen: list[int] = []
+    train(regression_task(after_iteration=seen.append), QUICK, grant_for(QUICK))
     assert seen == list(range(1, 13))
-    assert task.model.bias.item() < -0.5
 
 
 def test_a_model_in_double_precision_stays_so() -> None:

@@ -9,7 +9,7 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
-from understudy.training import DPSGDConfig, Task, UnitBatches, UnitWindows
+from understudy.training import DPSGDConfig, Task, UnitWindows
 
 TARGET = torch.tensor([[1.0, -2.0, 0.5]])
 
@@ -39,10 +39,12 @@ def regression_arrays(num_units: int, seed: int = 0) -> dict[str, np.ndarray]:
     return {"x": x, "y": y.astype(np.float32)}
 
 
-def windows_of(arrays: dict[str, np.ndarray], unit: np.ndarray | None = None, batches: object = None) -> UnitWindows:
+def windows_of(
+    arrays: dict[str, np.ndarray], unit: np.ndarray | None = None, max_windows: int | None = None
+) -> UnitWindows:
     rows = len(next(iter(arrays.values())))
     owners = np.arange(rows) if unit is None else unit
-    return UnitWindows(arrays, owners, batches or UnitBatches(), np.random.default_rng(0))
+    return UnitWindows(arrays, owners, np.random.default_rng(0), max_windows)
 
 
 def squared_error(model: nn.Module, batch: dict[str, Tensor], generator: torch.Generator) -> Tensor:

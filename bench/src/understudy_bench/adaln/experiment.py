@@ -1,4 +1,4 @@
-"""Paper 003's comparison: no privacy, DP-vanilla and DP-aware, at its own noise and at an epsilon that means something.
+"""Comparison of DP-aware AdaLN-Zero: no privacy, DP-vanilla and DP-aware, at its noise and at a useful epsilon.
 
 `impute` is over random shares and strides, `stride` over strides alone, `forecast` over the last steps of a window. The
 published rows keep the paper's noise multiplier; their true epsilon stands beside them. What is judged is trained

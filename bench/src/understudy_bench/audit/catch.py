@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from tests.canaries.fits import (
+from understudy.audit.canaries import (
     ALL,
     DIFFERENCES,
     Neighbours,
@@ -26,16 +26,14 @@ from tests.canaries.fits import (
     reach_of,
     release_scores,
 )
-from tests.canaries.gaussian_test import mu_test, required_runs
-from tests.subjects import Subject, small_schema, vertical
-from understudy.audit.scores import AuditResult, audit_scores
+from understudy.audit.scores import AuditResult, audit_scores, mu_test, required_runs
 from understudy.privacy import accounting
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.certificate import parsed_events
 from understudy.privacy.events import ApproximateDP, DiscreteGaussian, Event, Gaussian, SubsampledGaussian
 from understudy.synthesizers.vflgan_ts import modes
 from understudy_bench.audit.defects import DEFECTS, SCALED, stretched
-from understudy_bench.audit.subjects import SUBJECTS
+from understudy_bench.audit.subjects import SUBJECTS, Subject, small_schema, vertical
 from understudy_bench.cells import Cells
 from understudy_bench.result import Progress, Row, Stopwatch, result, row
 from understudy_bench.vertical.rivals import MODELS, RIVALS, Rival

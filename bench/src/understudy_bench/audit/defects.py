@@ -6,11 +6,27 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from tests.defects import noise_times
 from understudy.data import Panel
+from understudy.privacy.noise import NoiseSource, Size
 from understudy.training.private_gradient import NormalReserve
+
+
+@contextmanager
+def noise_times(share: float) -> Iterator[None]:
+    """Lets noise be so many times what was charged, real numbers and whole ones; 0 leaves none."""
+    normal, discrete = NoiseSource.normal, NoiseSource.discrete_gaussian
+
+    def less(noise: NoiseSource, scale: float, size: Size) -> NDArray[np.float64]:
+        return normal(noise, share * scale, size)
+
+    def fewer(noise: NoiseSource, scale: float, size: Size) -> NDArray[np.int64]:
+        return discrete(noise, share * scale, size) if share else np.zeros(size, dtype=np.int64)
+
+    with patch.object(NoiseSource, "normal", less), patch.object(NoiseSource, "discrete_gaussian", fewer):
+        yield
 
 
 @contextmanager

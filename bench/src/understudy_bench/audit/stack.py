@@ -82,7 +82,7 @@ class _Made:
 
     @classmethod
     def of(cls, method: VFLGANTS, panel: Panel, rows: list[tuple[str, Rows]], job: Job) -> "_Made":
-        config = RunConfig(panel.schema, method.recipe, method.mode, job.seed, 0)
+        config = RunConfig(panel.schema, method.recipe, method.mode, job.seed)
         parties = [Party(name, own, config, PlainUpdate) for name, own in rows]
         draws = fixed_batches(method.recipe.batch, job.seed)
         aggregator = Aggregator(tuple(name for name, _ in rows), config, PlainUpdate, draws, np.ones(1))

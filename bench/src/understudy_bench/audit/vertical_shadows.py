@@ -4,15 +4,15 @@ Seeds differ from shadow to shadow, as in VFLGAN-TS: what is asked is what the d
 public seed gives away.
 """
 
-import hashlib
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from understudy.audit.attacks import Vectors, vectors
-from understudy.audit.shadows import FEATURES, Features, Job, measured
-from understudy.data import Panel
+from understudy.audit.shadows import FEATURES, Features, Job, Shadows, measured
+from understudy.privacy.budget import Guarantee
 from understudy.statistics.encoding import Encoding, linear_scales
 from understudy.synthesizers.base import SampleRequest
 from understudy.synthesizers.vflgan_ts.method import PARTY, VFLGANTS
@@ -21,34 +21,24 @@ from understudy_bench.audit import stack
 from understudy_bench.audit.stack import Trained
 
 AT_ONCE = 16
+_NOBODY_PROTECTED = Guarantee(math.inf, 1e-6)
 _ASIF = ("naive", "correlation")  # features of features, as in Table 10 of VFLGAN-TS
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class VerticalShadows:
-    """What is trained how often; final, implements `Maker`.
+class VerticalShadows(Shadows):
+    """What is trained how often.
 
     Attributes:
-        panel: The series of a run, the target among them.
-        target: Unit whose presence is to be noticed.
-        num_samples: Synthetic series that an attacker gets from each.
         noise_multiplier: Of noise on first layers, as VFLGAN-TS has it; None for the mode `plain`.
         transcript: Whether features that parties send are measured too (ASIF).
     """
 
     method: VFLGANTS
-    panel: Panel
-    target: int
-    per_arm: int
-    num_samples: int
+    guarantee: Guarantee = _NOBODY_PROTECTED
     noise_multiplier: float | None = None
     transcript: bool = False
     at_once: int = AT_ONCE
-
-    def identity(self) -> str:
-        """Returns a digest of everything that decides what a shadow is; for internal files only."""
-        facts = (self.method, self.target, self.num_samples, self.noise_multiplier, self.transcript)
-        return hashlib.sha256(repr(facts).encode() + self.panel.values.tobytes()).hexdigest()
 
     def make(self, jobs: Sequence[Job]) -> list[dict[str, Features]]:
         """Trains a stack and measures each of its shadows."""

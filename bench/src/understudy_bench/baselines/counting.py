@@ -25,7 +25,7 @@ from understudy.statistics.facts import Facts, facts_of, shares_of
 from understudy.statistics.marginals import Marginal
 from understudy.statistics.queries import Queries, Seen, scores_by
 from understudy.statistics.series import filled
-from understudy.synthesizers.sampling import SampleRequest, num_pooled
+from understudy.synthesizers.sampling import SampleRequest, num_pooled, score_nodes
 from understudy_bench.baselines.cuts import (
     LEVELS,
     SEGMENT_LEVELS,
@@ -33,7 +33,6 @@ from understudy_bench.baselines.cuts import (
     Frequencies,
     Segments,
     kept_frequencies,
-    score_nodes,
 )
 from understudy_bench.baselines.table import Table, single_domain
 

@@ -21,7 +21,6 @@ _LEVEL_EDGES = np.linspace(-2.1, 2.1, LEVELS - 1)
 _SIZES = 2.0 ** np.arange(-6, 1)
 _MOVE_EDGES = np.concatenate([-_SIZES[::-1], [0.0], _SIZES])  # an octave a level: what matters is how many times
 _ROUGH_EDGES = 2.0 ** np.linspace(-6, 1, LEVELS - 1)
-_NODES = 513
 _DAY = 86_400_000_000  # microseconds
 
 
@@ -152,11 +151,6 @@ def kept_frequencies(schema: Schema, number: int) -> tuple[int, ...]:
     per_day = _DAY / max(parse_frequency(schema.time.frequency).microseconds, 1)
     daily = {round(2 * steps * turns / per_day) for turns in (1, 2)} if 4 <= per_day <= steps / 2 else set()
     return tuple(sorted(place for place in {*range(number), *daily} if place < steps))
-
-
-def score_nodes(working: np.ndarray) -> np.ndarray:
-    """Returns quantiles [channel, node] of drawn scores."""
-    return np.asarray(np.quantile(working, np.linspace(0, 1, _NODES), axis=(0, 1)).T)
 
 
 def _within(edges: np.ndarray, cells: np.ndarray, rng: np.random.Generator) -> np.ndarray:

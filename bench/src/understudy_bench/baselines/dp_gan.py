@@ -30,7 +30,7 @@ from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics.facts import Facts, facts_of
 from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
 from understudy.synthesizers.options import require_above_zero
-from understudy.training import DPSGDConfig, Optimisation, Task, UnitBatches, UnitWindows, WindowBatches, adam, train
+from understudy.training import DPSGDConfig, Optimisation, Task, UnitWindows, adam, train
 from understudy.training.batches import Batch
 from understudy.training.networks import meta_device, num_parameters
 from understudy.training.plan import TRAINING, charged_config, noise_ratio
@@ -109,16 +109,16 @@ class DpGan(Synthesizer):
         if self.mode == "ads-gan":
             return self._learn_without_privacy(private, grant, layout, bought, progress)
         contest = Contest(layout, bought, self.recipe, self.seed)
-        draw = self._draw(schema, private.influence)
+        config = charged_config(grant.plan.event(TRAINING), private.population, self.recipe.clip_norm)
         unit = None if schema.unit.kind == "event" else private.panel.unit
         train(
             Task(
                 model=contest.critic,
                 loss=contest.private_loss,
-                windows=UnitWindows(layout.rows(private), unit, draw, np.random.default_rng()),
+                windows=UnitWindows(layout.rows(private), unit, np.random.default_rng(), config.max_windows),
                 after_iteration=contest.after_iteration,
             ),
-            charged_config(grant.plan.event(TRAINING), private.population, self.recipe.clip_norm, draw),
+            config,
             grant,
             label=TRAINING,
             optimisation=Optimisation(make=adam(self.recipe.critic_rate)),
@@ -172,12 +172,8 @@ class DpGan(Synthesizer):
             iterations=self.recipe.iterations,
             expected_batch=self.recipe.batch,
             clip_norm=self.recipe.clip_norm,
-            batches=self._draw(schema, self.influence(schema)),
+            max_windows=self.influence(schema) if schema.unit.kind == "event" else None,
         )
-
-    def _draw(self, schema: Schema, influence: int) -> UnitBatches | WindowBatches:
-        """One series of each drawn unit; for events single windows, of which one event takes away `influence`."""
-        return WindowBatches(influence) if schema.unit.kind == "event" else UnitBatches()
 
 
 class Contest:

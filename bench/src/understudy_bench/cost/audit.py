@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from understudy.audit.shadows import Maker, Shadows, fit_shadows
+from understudy.audit.shadows import Shadows, fit_shadows
 from understudy.data import Panel, simulate_households
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
@@ -76,10 +76,9 @@ def _fanned_out(name: str, shadows: Shadows) -> Row:
     return row(name, metrics, seconds=watch.seconds, load=os.getloadavg()[0], cores=os.cpu_count())
 
 
-def _per_minute(shadows: Maker, workers: int) -> float:
+def _per_minute(shadows: Shadows, workers: int) -> float:
     with tempfile.TemporaryDirectory() as folder:
-        if isinstance(shadows, Shadows):
-            fit_shadows(replace(shadows, per_arm=workers), Path(folder) / "warm", workers=workers)
+        fit_shadows(replace(shadows, per_arm=workers), Path(folder) / "warm", workers=workers)
         watch = Stopwatch()
         fit_shadows(shadows, Path(folder) / "counted", workers=workers)
         return 60 * 2 * shadows.per_arm / watch.seconds

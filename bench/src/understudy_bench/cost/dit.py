@@ -14,7 +14,7 @@ from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.dit.denoising import Denoising, mirrored_noise
 from understudy.synthesizers.dit.method import DiT
 from understudy.synthesizers.dit.recipe import Network, Recipe
-from understudy.training import DPSGDConfig, PrivateGradient, UnitBatches, UnitWindows, adam
+from understudy.training import DPSGDConfig, PrivateGradient, UnitWindows, adam
 from understudy_bench.cells import Cells
 from understudy_bench.result import Progress, Row, result, row
 
@@ -91,7 +91,7 @@ def _step(tightness: Any) -> Any:
         "known": np.ones((_BATCH, STEPS, CHANNELS), dtype=bool),
         "label": np.zeros(_BATCH, dtype=np.int64),
     }
-    windows = UnitWindows(examples, np.arange(_BATCH), UnitBatches(), rng)
+    windows = UnitWindows(examples, np.arange(_BATCH), rng)
     plan = DPSGDConfig(sampling_rate=1.0, iterations=1, expected_batch=_BATCH, noise_multiplier=1.0)
     gradient = PrivateGradient(model, plan, NoiseSource.secure())
     optimiser, generator = gradient.flat.optimiser(adam(1e-3)), torch.Generator().manual_seed(0)

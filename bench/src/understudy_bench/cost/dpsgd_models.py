@@ -69,9 +69,9 @@ class PlainDiT(nn.Module):
         super().__init__()
         self.embed = nn.Linear(channels, width)
         self.time = TimeEmbedding(width)
-        self.radius, inside = bounds.condition, bounds.inside_the_ball
-        self.blocks = nn.ModuleList(DiTBlock(width, num_heads, bounds=inside) for _ in range(depth))
-        self.condition = Modulation(width, SHIFT_SCALE, bounds=inside)
+        self.radius = bounds.condition
+        self.blocks = nn.ModuleList(DiTBlock(width, num_heads, bounds=bounds) for _ in range(depth))
+        self.condition = Modulation(width, SHIFT_SCALE, bounds=bounds)
         self.predict = nn.Linear(width, channels)
 
     def forward(self, x: Tensor, time: Tensor) -> Tensor:

@@ -150,17 +150,17 @@ def _child(steps: int, candidates: int, series: int) -> dict[str, float]:
     from unittest import mock
 
     from understudy.synthesizers.pets import method as pets
-    from understudy.synthesizers.pets import public_side
     from understudy.synthesizers.pets import voting as votes
     from understudy.synthesizers.pets.recipe import Recipe
 
-    modules = public_side.modules_of(pets.PETS(), _walks(steps, 1).schema)
+    modules = pets.PETS().modules_for(_walks(steps, 1).schema)
     network = modules.variation.network  # type: ignore[attr-defined] # of the general pack
+    evolving = pets.evolve
     clocks = {"encode": _Clock(network.encode), "decode": _Clock(network.decode)}
     network.encode, network.decode = clocks["encode"], clocks["decode"]
     clocks["embedding"] = _Clock(modules.similarity)
     timed = replace(modules, similarity=clocks["embedding"])
-    loop, search, before = _Clock(public_side.evolve), _Clock(votes.nearest), {}
+    loop, search, before = _Clock(lambda *arguments: list(evolving(*arguments))), _Clock(votes.nearest), {}
 
     def evolve(*arguments: Any) -> Any:
         before.update({name: clock.seconds for name, clock in clocks.items()})
@@ -169,9 +169,9 @@ def _child(steps: int, candidates: int, series: int) -> dict[str, float]:
     recipe = Recipe(iterations=_ITERATIONS, population=candidates, lookahead=_LOOKAHEAD)
     guarantee = Guarantee(2.0, default_delta(series))
     with (
-        mock.patch.object(public_side, "modules_of", return_value=timed),
+        mock.patch.object(pets.PETS, "modules_for", return_value=timed),
         mock.patch.object(votes, "nearest", search),
-        mock.patch.object(public_side, "evolve", evolve),
+        mock.patch.object(pets, "evolve", evolve),
     ):
         method = pets.PETS(scale="bounds", recipe=recipe)
         method.fit(_walks(steps, series), Ledger.in_memory(guarantee), guarantee=guarantee)

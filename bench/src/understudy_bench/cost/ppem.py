@@ -10,13 +10,13 @@ import numpy as np
 import torch
 
 from understudy.data import Continuous, Population, PrivacyUnit, Schema, Time
-from understudy.statistics.encoding import Encoding, linear_scales
-from understudy.synthesizers.ppem.attributes import Partition, parse
+from understudy.synthesizers.ppem.attributes import Partition, Rows
 from understudy.synthesizers.ppem.published import (
+    CONDITIONAL,
     CRITICAL_VALUE,
+    MARGINAL,
     AdversarialTraining,
-    Energies,
-    Generators,
+    generators_of,
     median_bandwidth,
     normalised_discrepancy,
     stein_pairs,
@@ -30,7 +30,7 @@ _BATCH, _COLUMNS, _HIDDEN = 128, 30, 5
 _ROUNDS = {"quick": 40, "target": 200, "full": 1000}
 _SETS = {"quick": 2000, "target": 10_000, "full": 10_000}
 _POINTS = 128
-# Paper 002, section 5.1: five components of equal weight.
+# PPEM, section 5.1: five components of equal weight.
 _MEANS = np.array([6.9734, 7.1579, 2.4358, 9.2579, 3.0420])
 _VARIANCES = np.array([0.2622, 0.9046, 0.4533, 0.0773, 0.7823])
 
@@ -68,9 +68,10 @@ def _timed(steps: dict[str, Callable[[], None]], rounds: int) -> dict[str, float
 def _iteration(kind: str, width: int) -> Callable[[], None]:
     """Returns one update of both energies, with the penalty or without it."""
     training = _training(width, penalty=0.0 if kind == "plain" else 10.0)
-    batch = [torch.from_numpy(training.rows[name]) for name in ("sensitive", "rest")]
+    batch = [torch.from_numpy(rows) for rows in (training.rows.sensitive, training.rows.rest)]
     generator = torch.Generator().manual_seed(0)
-    optimiser = torch.optim.Adam(training.energies.parameters(), lr=1e-3)
+    parameters = [weight for energy in training.energies.values() for weight in energy.parameters()]
+    optimiser = torch.optim.Adam(parameters, lr=1e-3)
 
     def update() -> None:
         optimiser.zero_grad()
@@ -89,15 +90,13 @@ def _training(width: int, penalty: float) -> AdversarialTraining:
         time=Time(column="step", steps=1),
         channels=tuple(Continuous(name, -4.0, 4.0) for name in names),
     )
-    attributes = parse(schema, ("+".join(names[:_HIDDEN]),))[0]
-    partition = Partition(Encoding.of(schema, (), linear_scales(schema, None)), attributes)
+    partition = Partition.of(schema, ("+".join(names[:_HIDDEN]),))
     torch.manual_seed(0)
     rows = torch.randn(_BATCH, _COLUMNS).numpy()
     return AdversarialTraining(
-        energies=Energies(partition, width, marginal=True, conditional=True),
-        generators=Generators(partition, width, 0, marginal=True, conditional=True),
-        rows={"sensitive": rows[:, :_HIDDEN].copy(), "rest": rows[:, _HIDDEN:].copy()},
-        codes=(),
+        generators=generators_of((MARGINAL, CONDITIONAL), partition, width, 0),
+        partition=partition,
+        rows=Rows(rows[:, :_HIDDEN], rows[:, :_HIDDEN].copy(), rows[:, _HIDDEN:].copy()),
         recipe=replace(Recipe(), width=width, batch=_BATCH, penalty=penalty),
         seed=0,
     )

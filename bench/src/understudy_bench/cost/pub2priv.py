@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from understudy.synthesizers.pub2priv.networks import ConditionalDenoiser
+from understudy.synthesizers.pub2priv.published import ConditionalDenoiser
 from understudy_bench.cells import Cells
 from understudy_bench.cost.dpsgd import _peak_kib
 from understudy_bench.cost.dpsgd_engines import ENGINES, PLAIN, Step

@@ -34,7 +34,7 @@ STEPS, UNITS, BATCH = 24, 2000, 64
 ATTRIBUTES = {"stock": 6, "energy": 28}
 _BLOCKS = {"quick": 4, "target": 12, "full": 30}
 _ITERATIONS, _WARM_UP = 20, 5  # of a block
-# Paper 004, Table 6, per participant: operations, parameters, bytes per round and of its training.
+# VFLGAN-TS, Table 6, per participant: operations, parameters, bytes per round and of its training.
 _PAPER = {
     "stock": {"forward_mega_flops": 61.95, "parameters_mb": 3.86, "round_mb": 1.0, "total_gb": 11.6},
     "energy": {"forward_mega_flops": 289.75, "parameters_mb": 17.98, "round_mb": 1.0, "total_gb": 30.8},
@@ -84,7 +84,7 @@ def _measured(name: str, num_blocks: int) -> dict[str, Any]:
 def _world(name: str, mode: str, iterations: int) -> tuple[dict[str, Party], Aggregator]:
     """Returns two parties with half of the attributes each, and their aggregator."""
     recipe = Recipe(iterations=iterations, batch=BATCH, learning_rate=2e-4, features=256)
-    config = RunConfig(_schema(), recipe, mode, 0, 0)
+    config = RunConfig(_schema(), recipe, mode, 0)
     plain = Rule(PlainUpdate, PlainUpdate, fixed_batches(BATCH, 0))
     rule = plain if mode == "plain" else _sound_rule(iterations)
     size = (UNITS, ATTRIBUTES[name] // 2, STEPS)
@@ -126,8 +126,8 @@ def _table_6(name: str) -> dict[str, float]:
     first = parties["first"]
     with FlopCounterMode(display=False) as flops, torch.no_grad():
         made = first.generators(torch.randn(BATCH, LATENT))
-        first.discriminators(made, [None, None])
-        first.extractor(made.flatten(1), None)
+        first.discriminators(made)
+        first.extractor(made.flatten(1))
     modules = (first.generators, first.discriminators, first.extractor)
     parameters = sum(parameter.numel() for module in modules for parameter in module.parameters())
     round_mb = sum(counted) / 1e6  # M and G of Table 6 are 10⁶ and 10⁹

@@ -170,7 +170,7 @@ def _world(name: str) -> tuple[dict[str, Party], Aggregator]:
         channels=(Continuous("value", -1.0, 1.0),),
     )
     recipe = Recipe(iterations=_ITERATIONS, batch=BATCH, learning_rate=2e-4, features=FEATURES)
-    config = RunConfig(schema, recipe, "plain", 0, 0)
+    config = RunConfig(schema, recipe, "plain", 0)
     size = (UNITS, ATTRIBUTES[name] // len(_PARTIES), STEPS)
     held = {party: Rows(torch.randn(size), torch.zeros(UNITS, 0)) for party in _PARTIES}
     parties = {party: Party(party, rows, config, PlainUpdate) for party, rows in held.items()}

@@ -7,8 +7,8 @@ clipped gradients. It shows what context is worth and is no example of public da
 
 import numpy as np
 
+from understudy.data import Continuous, Population, PrivacyUnit, Schema, Time
 from understudy.data.panel import Panel
-from understudy.data.schema import Continuous, Population, PrivacyUnit, Schema, Time
 from understudy.errors import InputError
 
 STEPS = 100

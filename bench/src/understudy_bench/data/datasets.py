@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from understudy.data.io import read_panel
+from understudy.data import Channel, Continuous, Integer, Population, PrivacyUnit, Schema, Time, read_panel
 from understudy.data.panel import Panel
-from understudy.data.schema import Channel, Continuous, Integer, Population, PrivacyUnit, Schema, Time
 from understudy.errors import InputError, MissingData
 from understudy.privacy.canonical import file_sha256 as file_sha256
 

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
+from understudy.data import Continuous, Population, PrivacyUnit, Schema, Time
 from understudy.data.panel import Panel
-from understudy.data.schema import Continuous, Population, PrivacyUnit, Schema, Time
 from understudy.errors import MissingData
 from understudy_bench.data.datasets import DatasetInfo, file_sha256, find_file
 

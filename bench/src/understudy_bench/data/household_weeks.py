@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from understudy.data import NonNegative, Population, Schema
 from understudy.data.households import households_schema, simulate_context, simulate_households
 from understudy.data.panel import Panel, concatenate
-from understudy.data.schema import NonNegative, Population, Schema
 
 WARMTH, DEARNESS = 5.0, 25.0  # how far weeks differ in mean temperature and mean price
 

@@ -1,6 +1,6 @@
 """Real daily prices for simulated portfolios and monthly semiconductor prices, from the user's own copies.
 
-Paper 000 shows the S&P 500, the Dow Jones index, AAPL, AMZN, MSFT, NVDA and TSLA. The public file of five years of bars
+Pub2Priv shows the S&P 500, the Dow Jones index, AAPL, AMZN, MSFT, NVDA and TSLA. The public file of five years of bars
 has no TSLA and no Dow Jones index; what is shown here is the rest, and nothing stands in for the two.
 """
 

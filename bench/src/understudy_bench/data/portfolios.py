@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from understudy.data import Continuous, Population, PrivacyUnit, Schema, Time
 from understudy.data.panel import Panel
-from understudy.data.schema import Continuous, Population, PrivacyUnit, Schema, Time
 
 STEPS = 360
 REVIEW_DAYS = (5, 10, 20, 40, 60)

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow.csv as pacsv
 
+from understudy.data import Continuous, Population, PrivacyUnit, Schema, Time
 from understudy.data.panel import Panel
-from understudy.data.schema import Continuous, Population, PrivacyUnit, Schema, Time
 from understudy.errors import DataError
 from understudy_bench.data.datasets import DatasetInfo, file_sha256, find_file
 from understudy_bench.data.markets import semiconductor_months

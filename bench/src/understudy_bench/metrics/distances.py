@@ -1,15 +1,22 @@
 """Distances between panels and between frequency tables, as several papers' tables report them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.spatial.distance import jensenshannon
 from scipy.stats import ks_2samp
 
 from understudy.data import Panel
-from understudy.evaluate.general.dynamics import channel_spread, correlation_gap, lag_sums, profile_gap, step_sums
-from understudy.evaluate.general.marginals import missing_shares, series_means
-from understudy.evaluate.measures import shares, total_variation
+from understudy.evaluate.general.values import (
+    channel_spread,
+    correlation_gap,
+    lag_sums,
+    missing_shares,
+    profile_gap,
+    series_means,
+    step_sums,
+)
+from understudy.evaluate.measures import drawn_units, shares, total_variation
 
 _FLOOR = 1e-10  # added to frequencies before a logarithm is taken
 Pair = tuple[np.ndarray, np.ndarray]
@@ -104,3 +111,12 @@ def bootstrap_mean(contributions: np.ndarray, replicates: int, seed: int) -> np.
     rng = np.random.default_rng(seed)
     counts = rng.multinomial(len(contributions), np.full(len(contributions), 1 / len(contributions)), replicates)
     return np.asarray(counts @ contributions / len(contributions))
+
+
+def bootstrap(
+    statistic: Callable[[np.ndarray, np.ndarray], float], real: Panel, candidate: Panel, replicates: int, seed: int
+) -> np.ndarray:
+    """Returns the statistic of (rows of real, rows of candidate), units drawn again with replacement."""
+    drawn = (drawn_units(panel.unit, replicates, [seed, side]) for side, panel in enumerate((real, candidate)))
+    rows = ([np.repeat(np.arange(len(w)), w.astype(int)) for w in weights] for weights in zip(*drawn, strict=True))
+    return np.array([statistic(*both) for both in rows])

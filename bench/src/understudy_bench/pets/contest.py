@@ -15,7 +15,7 @@ from understudy.privacy.plan import PlanEntry
 from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics.columns import num_labels
 from understudy.synthesizers.pets import PETS
-from understudy.synthesizers.pets.public_side import Setup
+from understudy.synthesizers.pets.method import Setup
 from understudy.synthesizers.pets.published import Vote
 from understudy.synthesizers.pets.voting import LABEL
 from understudy.synthesizers.registry import METHODS

@@ -153,7 +153,7 @@ def _result(
 def _refusal(panel: Panel) -> str:
     """Returns what a user is told who wants to protect thirty subjects."""
     try:
-        check_units(panel.unit, panel.schema, allow_few_units=False)
+        check_units(panel.num_units, panel.num_series, panel.schema, allow_few_units=False)
     except UnderstudyError as problem:
         return str(problem)
     raise AssertionError("Expected a refusal of thirty units.")

@@ -16,7 +16,7 @@ from understudy.synthesizers.ppem import PPEM
 from understudy.synthesizers.ppem.attributes import Partition, Rows
 from understudy.synthesizers.ppem.effect_size import effect_sizes_of
 from understudy.synthesizers.ppem.method import TARGET
-from understudy.synthesizers.ppem.published import AdversarialTraining, Energies, Generators
+from understudy.synthesizers.ppem.published import MARGINAL, AdversarialTraining, generators_of
 from understudy.synthesizers.ppem.recipe import Recipe
 from understudy_bench.metrics.kernels import gram, quadratic_test, stein_gram, two_sample_test
 from understudy_bench.metrics.ppem.models import METRICS, determination, squared_error
@@ -173,18 +173,10 @@ class Measures:
         """Trains a marginal energy on real x′ and tests whether its density made them (Table 1's p_KSD)."""
         rows = self.rows(_some(self.train, self.max_rows, self.seed))
         recipe = replace(recipe, penalty=penalty)
-        torch.manual_seed(self.seed)
-        training = AdversarialTraining(
-            energies=Energies(self.partition, recipe.width, marginal=True, conditional=False),
-            generators=Generators(self.partition, recipe.width, self.seed, marginal=True, conditional=False),
-            rows=rows.arrays,
-            codes=(),
-            recipe=recipe,
-            seed=self.seed,
-        )
+        generators = generators_of((MARGINAL,), self.partition, recipe.width, self.seed)
+        training = AdversarialTraining(generators, self.partition, rows, recipe, self.seed)
         training.run(lambda share: None)
-        energy = training.energies.marginal
-        assert energy is not None
+        energy = training.energies[MARGINAL]
 
         def score(points: np.ndarray) -> np.ndarray:
             with torch.no_grad():

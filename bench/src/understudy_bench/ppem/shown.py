@@ -41,7 +41,8 @@ def conditionals(
     Args:
         places: The neighbourhood of each real and of each drawn row.
     """
-    steps, kept = partition.series_shape
+    hidden = sum(num_codes(a.columns[0]) or 1 for a in partition.attributes if a.kind == "channel")
+    steps, kept = partition.schema.num_steps, partition.encoding.num_channels - hidden
     shown = slice(0, _STEPS * kept, kept) if steps > 1 else slice(0, _STEPS)
     middle, spread = (0.0, 1.0) if steps > 1 else (real.rest.mean(axis=0), np.maximum(real.rest.std(axis=0), 1e-6))
     found: list[dict[str, Any]] = []

@@ -12,11 +12,10 @@ from understudy.errors import ReleaseError
 from understudy.privacy.budget import Guarantee, default_delta
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
-from understudy.statistics.encoding import Encoding, linear_scales
 from understudy.statistics.facts import facts_of
 from understudy.synthesizers.base import SampleRequest, Synthesizer
 from understudy.synthesizers.ppem import PPEM
-from understudy.synthesizers.ppem.attributes import Partition, parse
+from understudy.synthesizers.ppem.attributes import Partition
 from understudy.synthesizers.ppem.recipe import Recipe
 from understudy.synthesizers.sampling import panel_of
 from understudy_bench.ppem.baselines import BASELINES
@@ -57,9 +56,7 @@ class Work:
     @property
     def measures(self) -> Measures:
         """How candidates are measured, in declared bounds."""
-        schema = self.train.schema.without_context()
-        attributes = tuple(one for group in parse(schema, self.sensitive) for one in group)
-        partition = Partition(Encoding.of(schema, (), linear_scales(schema, None)), attributes)
+        partition = Partition.of(self.train.schema.without_context(), self.sensitive)
         return Measures(
             train=self.train, rest=self.rest, partition=partition, max_rows=self.num_rows, regressed=self.regressed
         )

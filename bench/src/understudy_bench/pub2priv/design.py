@@ -20,8 +20,7 @@ from understudy.synthesizers.dit.recipe import Network, Recipe
 from understudy.synthesizers.independent import Independent
 from understudy.synthesizers.packs import load_pack
 from understudy.synthesizers.pub2priv import Pub2Priv
-from understudy.synthesizers.pub2priv.knowledge import Knowledge, filling_error, windows_from
-from understudy.synthesizers.pub2priv.networks import KnowledgeTransformer
+from understudy.synthesizers.pub2priv.knowledge import Knowledge, KnowledgeTransformer, filling_error, windows_from
 from understudy.synthesizers.spectral import Spectral
 from understudy_bench.cells import Cells
 from understudy_bench.data.datasets import file_sha256, find_file

@@ -104,7 +104,7 @@ def _some(known: Trade, rows: np.ndarray) -> Trade:
 def refused(panel: Panel) -> str:
     """Returns what a user is told who wants to protect so few."""
     try:
-        check_units(panel.unit, panel.schema, allow_few_units=False)
+        check_units(panel.num_units, panel.num_series, panel.schema, allow_few_units=False)
     except UnderstudyError as problem:
         return str(problem)
     return ""

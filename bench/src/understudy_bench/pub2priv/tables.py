@@ -1,4 +1,4 @@
-"""Paper 000's Tables 1 and 2 beside ours: the curve over epsilon, ablations, controls, and what the figures mean."""
+"""Tables 1 and 2 of Pub2Priv compared with ours: the curve over epsilon, ablations, controls, what figures mean."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -37,7 +37,7 @@ def _table(lines: Mapping[str, tuple[float, ...]]) -> dict[str, dict[str, float]
     return {name: dict(zip(_FIGURES, figures, strict=True)) for name, figures in lines.items()}
 
 
-# Paper 000, Table 1, at epsilon 1 and delta 1e-5, the paper's unit.
+# Pub2Priv, Table 1, at epsilon 1 and delta 1e-5, the paper's unit.
 TABLE = {
     "portfolio": _table(
         {

@@ -21,7 +21,7 @@ CORRELATIONS = (0.0, 0.3, 0.6, 0.9)
 SEEDS = 3
 FITS = 3  # of each seed where units are few: one fit differs from the next by more than a correlation of 0.3 is worth
 LEAST_TRAINING = 1_000  # of the judges: series are short, and with less nothing can be told apart
-# Paper 000, Table 5: 100 series, epsilon 1, delta 1e-5.
+# Pub2Priv, Table 5: 100 series, epsilon 1, delta 1e-5.
 _PAPER = {
     0.0: {"discriminative": 0.480, "predictive": 0.022},
     0.3: {"discriminative": 0.385, "predictive": 0.020},

@@ -93,7 +93,7 @@ def _once(lines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def which_method(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Returns what `--method auto` would have said of each table without having seen it, beside its rival."""
+    """Return the choice of `--method auto` for each table, made without that table, and its rival."""
     cells = cells_of(results)
     judged = left_out(cells)
     if not judged:
@@ -114,9 +114,9 @@ def which_method(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return [
         "## Which method when",
         f"The rule of `--method auto`, fitted to all tables: {said}. Each row below is judged by a rule that was "
-        f"fitted without its table, for homes without any. *Near*: within 10 % of the error of the best method that "
-        f"was seen there on at least three splits, which away from ε = 1 are those that take seconds. Near in "
-        f"{'; '.join(shares)}. Errors are over that of train-on-real.",
+        f"fitted without its table; for homes, without either table of homes. *Near*: within 10 % of the error of the "
+        f"best method with at least three splits there; away from ε = 1 only methods that take seconds have them. Near "
+        f"in {'; '.join(shares)}. Errors are divided by that of train-on-real.",
         "\n".join(lines),
         *_with_contexts(context_cells(results)),
     ]
@@ -130,8 +130,9 @@ def _with_contexts(cells: Sequence[Cell]) -> list[str]:
     lines = [f"| table | {_CHOSEN} |", "|" + "---|" * 8]
     lines += [f"| {one.cell.table} | {_chosen(one, '.3g')} |" for one in judged]
     said = (
-        f"Where every series met a context of its own the rule names `{FOLLOWING}` if that was near at least as often "
-        f"as `{FIRST}`, so now `{named}`; each row below goes by other data. Errors are `predictive` at ε = 1."
+        f"Where every series has its own context, the rule names `{FOLLOWING}` if that was near at least as often "
+        f"as `{FIRST}`: at present `{named}`. Each row below is judged without its own data. Errors "
+        "are `predictive` at ε = 1."
     )
     return [said, "\n".join(lines)]
 

@@ -125,82 +125,89 @@ def _range(lines: Sequence[Mapping[str, Any]], metric: str, which: Which) -> Ran
 
 # paper | place | what it says | benchmark | metric | the better row, its epsilon | the worse row, its epsilon | larger?
 _TABLE = """
-000 | Table 1 | predicts better than DP-GAN | pub2priv-portfolio | predictive | pub2priv @ 1 | dp-gan @ 1
-000 | Table 1 | predicts better than PATE-GAN | pub2priv-portfolio | predictive | pub2priv @ 1 | pate-gan @ 1
-000 | Table 1 | predicts better than GEM | pub2priv-portfolio | predictive | pub2priv @ 1 | gem @ 1
-000 | Table 1 | predicts better than AIM | pub2priv-portfolio | predictive | pub2priv @ 1 | aim, segments @ 1
-000 | Table 1 | predicts better than Private-GSD | pub2priv-portfolio | predictive | pub2priv @ 1 | private-gsd @ 1
-000 | Table 1 | context helps predicting | pub2priv-portfolio | predictive | pub2priv @ 1 | pub2priv w/o c @ 1
-000 | Table 1 | portfolios follow context | pub2priv-portfolio | corr_meta | pub2priv @ 1 | pub2priv w/o c @ 1
-000 | Table 1 | θ_T helps following it | pub2priv-portfolio | corr_meta | \
+Pub2Priv | Table 1 | predicts better than DP-GAN | pub2priv-portfolio | predictive | pub2priv @ 1 | dp-gan @ 1
+Pub2Priv | Table 1 | predicts better than PATE-GAN | pub2priv-portfolio | predictive | pub2priv @ 1 | pate-gan @ 1
+Pub2Priv | Table 1 | predicts better than GEM | pub2priv-portfolio | predictive | pub2priv @ 1 | gem @ 1
+Pub2Priv | Table 1 | predicts better than AIM | pub2priv-portfolio | predictive | pub2priv @ 1 | aim, segments @ 1
+Pub2Priv | Table 1 | predicts better than Private-GSD | pub2priv-portfolio | predictive | pub2priv @ 1 | private-gsd @ 1
+Pub2Priv | Table 1 | context helps predicting | pub2priv-portfolio | predictive | pub2priv @ 1 | pub2priv w/o c @ 1
+Pub2Priv | Table 1 | portfolios follow context | pub2priv-portfolio | corr_meta | pub2priv @ 1 | pub2priv w/o c @ 1
+Pub2Priv | Table 1 | θ_T helps following it | pub2priv-portfolio | corr_meta | \
  pub2priv, published network @ 1 | pub2priv, published network w/o theta_T @ 1
-000 | Table 1 | electricity follows context | pub2priv-electricity | corr_meta | pub2priv @ 1 | pub2priv w/o c @ 1
-000 | Table 1 | electricity: context helps predicting | pub2priv-electricity | predictive | pub2priv @ 1 | \
+Pub2Priv | Table 1 | electricity follows context | pub2priv-electricity | corr_meta | pub2priv @ 1 | pub2priv w/o c @ 1
+Pub2Priv | Table 1 | electricity: context helps predicting | pub2priv-electricity | predictive | pub2priv @ 1 | \
 pub2priv w/o c @ 1
-000 | Table 1 | electricity: better than DP-GAN | pub2priv-electricity | predictive | pub2priv @ 1 | dp-gan @ 1
-000 | Table 1 | electricity: better than PATE-GAN | pub2priv-electricity | predictive | pub2priv @ 1 | pate-gan @ 1
-000 | Table 1 | electricity: better than GEM | pub2priv-electricity | predictive | pub2priv @ 1 | gem @ 1
-000 | Table 1 | electricity: better than AIM | pub2priv-electricity | predictive | pub2priv @ 1 | aim, segments @ 1
-000 | Table 1 | electricity: better than Private-GSD | pub2priv-electricity | predictive | pub2priv @ 1 | \
+Pub2Priv | Table 1 | electricity: better than DP-GAN | pub2priv-electricity | predictive | pub2priv @ 1 | dp-gan @ 1
+Pub2Priv | Table 1 | electricity: better than PATE-GAN | pub2priv-electricity | predictive | pub2priv @ 1 | pate-gan @ 1
+Pub2Priv | Table 1 | electricity: better than GEM | pub2priv-electricity | predictive | pub2priv @ 1 | gem @ 1
+Pub2Priv | Table 1 | electricity: better than AIM | pub2priv-electricity | predictive | pub2priv @ 1 | aim, segments @ 1
+Pub2Priv | Table 1 | electricity: better than Private-GSD | pub2priv-electricity | predictive | pub2priv @ 1 | \
 private-gsd @ 1
-000 | Table 1 | trade follows context | pub2priv-trade-simulated | corr_meta | pub2priv @ 1 | pub2priv w/o c @ 1
-000 | Table 1 | trade: context helps predicting | pub2priv-trade-simulated | predictive | pub2priv @ 1 | \
+Pub2Priv | Table 1 | trade follows context | pub2priv-trade-simulated | corr_meta | pub2priv @ 1 | pub2priv w/o c @ 1
+Pub2Priv | Table 1 | trade: context helps predicting | pub2priv-trade-simulated | predictive | pub2priv @ 1 | \
 pub2priv w/o c @ 1
-000 | Table 1 | trade: better than DP-GAN | pub2priv-trade-simulated | predictive | pub2priv @ 1 | dp-gan @ 1
-000 | Table 1 | trade: better than PATE-GAN | pub2priv-trade-simulated | predictive | pub2priv @ 1 | pate-gan @ 1
-000 | Table 1 | trade: better than GEM | pub2priv-trade-simulated | predictive | pub2priv @ 1 | gem @ 1
-000 | Table 1 | trade: better than AIM | pub2priv-trade-simulated | predictive | pub2priv @ 1 | aim, segments @ 1
-000 | Table 1 | trade: better than Private-GSD | pub2priv-trade-simulated | predictive | pub2priv @ 1 | private-gsd @ 1
-000 | Fig. 3 | a larger ε predicts better | pub2priv-portfolio | predictive | pub2priv @ 5 | pub2priv @ 0.25
-000 | Fig. 6 | fewer strategies are predicted better | pub2priv-strategies | predictive | \
+Pub2Priv | Table 1 | trade: better than DP-GAN | pub2priv-trade-simulated | predictive | pub2priv @ 1 | dp-gan @ 1
+Pub2Priv | Table 1 | trade: better than PATE-GAN | pub2priv-trade-simulated | predictive | pub2priv @ 1 | pate-gan @ 1
+Pub2Priv | Table 1 | trade: better than GEM | pub2priv-trade-simulated | predictive | pub2priv @ 1 | gem @ 1
+Pub2Priv | Table 1 | trade: better than AIM | pub2priv-trade-simulated | predictive | pub2priv @ 1 | aim, segments @ 1
+Pub2Priv | Table 1 | trade: better than Private-GSD | pub2priv-trade-simulated | predictive | pub2priv @ 1 | \
+private-gsd @ 1
+Pub2Priv | Fig. 3 | a larger ε predicts better | pub2priv-portfolio | predictive | pub2priv @ 5 | pub2priv @ 0.25
+Pub2Priv | Fig. 6 | fewer strategies are predicted better | pub2priv-strategies | predictive | \
 pub2priv [strategies 2] @ 1 | pub2priv [strategies 10] @ 1
-000 | Table 5 | context of 0.9 predicts better than none | pub2priv-toy | predictive | \
+Pub2Priv | Table 5 | context of 0.9 predicts better than none | pub2priv-toy | predictive | \
 pub2priv [correlation 0.9, series 100] @ 1 | pub2priv [correlation 0, series 100] @ 1
-001 | Fig. 3a | nearer than GS-WGAN, traffic | pets-traffic | c_fid | pets, rules @ 0.7 | gs-wgan @ 0.7
-001 | Fig. 3b | nearer than GS-WGAN, HAR | pets-har | c_fid | pets, rules @ 0.7 | gs-wgan @ 0.7
-001 | Fig. 3a | a larger ε is nearer, traffic | pets-traffic | c_fid | pets, rules @ 32 | pets, rules @ 0.7
-001 | Fig. 3b | a larger ε is nearer, HAR | pets-har | c_fid | pets, rules @ 32 | pets, rules @ 0.7
-001 | Fig. 3c | forecasts better than GS-WGAN | pets-traffic | forecast_rmse | pets, rules @ 0.7 | gs-wgan @ 0.7
-001 | Table 1 | one neighbour beats five | pets-ablation | c_fid | neighbours = 1 @ 5 | neighbours = 5 @ 5
-001 | Table 1 | a threshold of 12 beats 4 | pets-ablation | c_fid | threshold = 12.0 @ 5 | threshold = 4.0 @ 5
-002 | Table 1 | x′ is more surely told from the real one than WGAN's | ppem-credit | p_mmd | ppem, lmdp | wgan-gp
-002 | Table 1 | predicts better than EnergyGAN | ppem-credit | regression_mse | ppem, lmdp | energygan
-002 | Table 1 | predicts better than SteinGAN | ppem-credit | regression_mse | ppem, lmdp | steingan
-002 | Table 1 | with DP errs less than DP-GAN | ppem-credit | regression_mse | ppem, sound @ 1 | dp-gan @ 1
-002 | Table 1 | with DP errs less than PATE-GAN | ppem-credit | regression_mse | ppem, sound @ 1 | pate-gan @ 1
-002 | D.4 | the penalty costs less than DP on x′ | ppem-credit | regression_mse | \
+PETS | Fig. 3a | nearer than GS-WGAN, traffic | pets-traffic | c_fid | pets, rules @ 0.7 | gs-wgan @ 0.7
+PETS | Fig. 3b | nearer than GS-WGAN, HAR | pets-har | c_fid | pets, rules @ 0.7 | gs-wgan @ 0.7
+PETS | Fig. 3a | a larger ε is nearer, traffic | pets-traffic | c_fid | pets, rules @ 32 | pets, rules @ 0.7
+PETS | Fig. 3b | a larger ε is nearer, HAR | pets-har | c_fid | pets, rules @ 32 | pets, rules @ 0.7
+PETS | Fig. 3c | forecasts better than GS-WGAN | pets-traffic | forecast_rmse | pets, rules @ 0.7 | gs-wgan @ 0.7
+PETS | Table 1 | one neighbour beats five | pets-ablation | c_fid | neighbours = 1 @ 5 | neighbours = 5 @ 5
+PETS | Table 1 | a threshold of 12 beats 4 | pets-ablation | c_fid | threshold = 12.0 @ 5 | threshold = 4.0 @ 5
+PPEM | Table 1 | x′ is more surely told from the real one than WGAN's | ppem-credit | p_mmd | ppem, lmdp | wgan-gp
+PPEM | Table 1 | predicts better than EnergyGAN | ppem-credit | regression_mse | ppem, lmdp | energygan
+PPEM | Table 1 | predicts better than SteinGAN | ppem-credit | regression_mse | ppem, lmdp | steingan
+PPEM | Table 1 | with DP errs less than DP-GAN | ppem-credit | regression_mse | ppem, sound @ 1 | dp-gan @ 1
+PPEM | Table 1 | with DP errs less than PATE-GAN | ppem-credit | regression_mse | ppem, sound @ 1 | pate-gan @ 1
+PPEM | D.4 | the penalty costs less than DP on x′ | ppem-credit | regression_mse | \
 ppem, lmdp | ppem, marginal-dp (not private)
-003 | Table 9 | bounds help imputing, ETTm1, noise 0.1 | adaln-ettm1 | impute_rmse | \
+DP-aware AdaLN-Zero | Table 9 | bounds help imputing, ETTm1, noise 0.1 | adaln-ettm1 | impute_rmse | \
 dp-aware [noise_multiplier 0.1] | dp-vanilla [noise_multiplier 0.1]
-003 | Table 9 | bounds help forecasting, ETTm1, noise 0.1 | adaln-ettm1 | forecast_rmse | \
+DP-aware AdaLN-Zero | Table 9 | bounds help forecasting, ETTm1, noise 0.1 | adaln-ettm1 | forecast_rmse | \
 dp-aware [noise_multiplier 0.1] | dp-vanilla [noise_multiplier 0.1]
-003 | Table 8 | bounds help imputing, ETTh1, noise 0.1 | adaln-etth1 | impute_rmse | \
+DP-aware AdaLN-Zero | Table 8 | bounds help imputing, ETTh1, noise 0.1 | adaln-etth1 | impute_rmse | \
 dp-aware [noise_multiplier 0.1] | dp-vanilla [noise_multiplier 0.1]
-003 | Table 8 | bounds help forecasting, ETTh1, noise 0.1 | adaln-etth1 | forecast_rmse | \
+DP-aware AdaLN-Zero | Table 8 | bounds help forecasting, ETTh1, noise 0.1 | adaln-etth1 | forecast_rmse | \
 dp-aware [noise_multiplier 0.1] | dp-vanilla [noise_multiplier 0.1]
-003 | Table 1 | bounds help imputing, power, noise 0.1 | adaln-power | impute_rmse | \
+DP-aware AdaLN-Zero | Table 1 | bounds help imputing, power, noise 0.1 | adaln-power | impute_rmse | \
 dp-aware [noise_multiplier 0.1] | dp-vanilla [noise_multiplier 0.1]
-003 | Table 1 | bounds help forecasting, power, noise 0.1 | adaln-power | forecast_rmse | \
+DP-aware AdaLN-Zero | Table 1 | bounds help forecasting, power, noise 0.1 | adaln-power | forecast_rmse | \
 dp-aware [noise_multiplier 0.1] | dp-vanilla [noise_multiplier 0.1]
-003 | Table 2 | bounds shorten gradients, 0.03 | adaln-gradients | s_cond_p99 | aware, noise 0.03 | vanilla, noise 0.03
-003 | Table 2 | bounds shorten gradients, 0.05 | adaln-gradients | s_cond_p99 | aware, noise 0.05 | vanilla, noise 0.05
-003 | Table 2 | bounds shorten gradients, 0.1 | adaln-gradients | s_cond_p99 | aware, noise 0.1 | vanilla, noise 0.1
-003 | Table 2 | bounds shorten gradients, 0.2 | adaln-gradients | s_cond_p99 | aware, noise 0.2 | vanilla, noise 0.2
-003 | Fig. 5 | more noise, more loss | adaln-gradients | loss_last | aware, noise 0.03 | aware, noise 0.2
-004 | Fig. 2 | nearer than C-CosciGAN, two sines | vertical-sine2 | sine_amplitude | vflgan-ts | \
+DP-aware AdaLN-Zero | Table 2 | bounds shorten gradients, 0.03 | adaln-gradients | s_cond_p99 | aware, noise 0.03 | \
+vanilla, noise 0.03
+DP-aware AdaLN-Zero | Table 2 | bounds shorten gradients, 0.05 | adaln-gradients | s_cond_p99 | aware, noise 0.05 | \
+vanilla, noise 0.05
+DP-aware AdaLN-Zero | Table 2 | bounds shorten gradients, 0.1 | adaln-gradients | s_cond_p99 | aware, noise 0.1 | \
+vanilla, noise 0.1
+DP-aware AdaLN-Zero | Table 2 | bounds shorten gradients, 0.2 | adaln-gradients | s_cond_p99 | aware, noise 0.2 | \
+vanilla, noise 0.2
+DP-aware AdaLN-Zero | Fig. 5 | more noise, more loss | adaln-gradients | loss_last | aware, noise 0.03 | \
+aware, noise 0.2
+VFLGAN-TS | Fig. 2 | nearer than C-CosciGAN, two sines | vertical-sine2 | sine_amplitude | vflgan-ts | \
 central-coscigan
-004 | Table 1 | nearer than C-CosciGAN, two sines | vertical-sine2 | sine_error | vflgan-ts | central-coscigan
-004 | Fig. 3 | amplitudes go together, sines | vertical-sine2 | sine_ratio | vflgan-ts | party-coscigan
-004 | Table 2 | nearer than V-CosciGAN, EEG | vertical-eeg | tpd | vflgan-ts | party-coscigan
-004 | Table 3 | nearer than VFLGAN, Stock | vertical-stock | tpd | vflgan-ts | vflgan
-004 | Table 3 | nearer than C-CosciGAN, Stock | vertical-stock | tpd | vflgan-ts | central-coscigan
-004 | Table 3 | nearer than V-CosciGAN, Stock | vertical-stock | tpd | vflgan-ts | party-coscigan
-004 | Table 3 | nearer than V-CosciGAN, Energy | vertical-energy | tpd | vflgan-ts | party-coscigan
-004 | Fig. 6a | nearer than VFLGAN, Stock | vertical-stock | awd | vflgan-ts | vflgan
-004 | Fig. 6b | nearer than V-CosciGAN, Energy | vertical-energy | awd | vflgan-ts | party-coscigan
-004 | Fig. 6b | nearer than VFLGAN, Energy | vertical-energy | awd | vflgan-ts | vflgan
-004 | Table 4 | a larger ε is nearer, Stock | vertical-stock | tpd | vflgan-ts, sound @ 10 | vflgan-ts, sound @ 2
-004 | Table 4 | a larger ε is nearer, Energy | vertical-energy | tpd | vflgan-ts, sound @ 10 | vflgan-ts, sound @ 2
+VFLGAN-TS | Table 1 | nearer than C-CosciGAN, two sines | vertical-sine2 | sine_error | vflgan-ts | central-coscigan
+VFLGAN-TS | Fig. 3 | amplitudes go together, sines | vertical-sine2 | sine_ratio | vflgan-ts | party-coscigan
+VFLGAN-TS | Table 2 | nearer than V-CosciGAN, EEG | vertical-eeg | tpd | vflgan-ts | party-coscigan
+VFLGAN-TS | Table 3 | nearer than VFLGAN, Stock | vertical-stock | tpd | vflgan-ts | vflgan
+VFLGAN-TS | Table 3 | nearer than C-CosciGAN, Stock | vertical-stock | tpd | vflgan-ts | central-coscigan
+VFLGAN-TS | Table 3 | nearer than V-CosciGAN, Stock | vertical-stock | tpd | vflgan-ts | party-coscigan
+VFLGAN-TS | Table 3 | nearer than V-CosciGAN, Energy | vertical-energy | tpd | vflgan-ts | party-coscigan
+VFLGAN-TS | Fig. 6a | nearer than VFLGAN, Stock | vertical-stock | awd | vflgan-ts | vflgan
+VFLGAN-TS | Fig. 6b | nearer than V-CosciGAN, Energy | vertical-energy | awd | vflgan-ts | party-coscigan
+VFLGAN-TS | Fig. 6b | nearer than VFLGAN, Energy | vertical-energy | awd | vflgan-ts | vflgan
+VFLGAN-TS | Table 4 | a larger ε is nearer, Stock | vertical-stock | tpd | vflgan-ts, sound @ 10 | vflgan-ts, sound @ 2
+VFLGAN-TS | Table 4 | a larger ε is nearer, Energy | vertical-energy | tpd | vflgan-ts, sound @ 10 | \
+vflgan-ts, sound @ 2
 """
 
 

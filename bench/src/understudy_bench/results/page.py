@@ -1,4 +1,4 @@
-"""The record: papers beside ours, all methods beside each other, as Markdown and as one HTML page."""
+"""The page of results, as Markdown and as HTML: our figures next to the papers', and all methods compared."""
 
 import html
 from collections.abc import Mapping, Sequence
@@ -14,30 +14,22 @@ from understudy_bench.results.published import ALL, OURS, Published, table_of
 from understudy_bench.results.words import words_of
 
 Results = Mapping[str, Mapping[str, Any]]  # by benchmark
-_PAPERS = {
-    "000": "Pub2Priv",
-    "001": "PETS",
-    "002": "PPEM",
-    "003": "DP-aware AdaLN-Zero",
-    "004": "VFLGAN-TS",
+_PAGES = {  # of each paper, where its figures are explained
+    "Pub2Priv": "pub2priv-measured.md",
+    "PETS": "pets-measured.md",
+    "PPEM": "ppem-measured.md",
+    "DP-aware AdaLN-Zero": "dit-measured.md",
+    "VFLGAN-TS": "vflgan-ts.md",
 }
 _RECORD = "record-"
 _APART = "not comparable: other data, unit, judge or machine"
 _UNMEASURED = "not comparable: only drawn, or no measurement"
-_PAGES = {
-    "000": "pub2priv-measured.md",
-    "001": "pets-measured.md",
-    "002": "ppem-measured.md",
-    "003": "dit-measured.md",
-    "004": "vflgan-ts.md",
-}  # what the figures mean
 
 
 def markdown(results: Results) -> str:
     """Returns the page as Markdown."""
-    kept = [_KEPT] if any(result["data"].get("kept") for result in results.values()) else []
-    parts = ["# Results", _INTRODUCTION, *kept, _tally(results)]
-    parts += [part for paper in _PAPERS for part in _paper(paper, results)]
+    parts = ["# Results", _INTRODUCTION, _MEANINGS, _tally(results)]
+    parts += [part for paper in _PAGES for part in _paper(paper, results)]
     records = [result for name, result in results.items() if name.startswith(_RECORD)]
     parts += [part for result in records for part in contest(result)]
     parts += [*which_method(results), *_beyond(results), *_explained(results)]
@@ -45,30 +37,31 @@ def markdown(results: Results) -> str:
 
 
 _INTRODUCTION = (
-    "Every table and figure of the five papers, and what the benchmarks of this package show beside them. All of it is "
-    "run and written by one command, `make bench-quick`; figures come from the files of its runs, reasons are ours. "
-    "Beside a benchmark's name stands its scale: `quick` is a night on two cores for all, with fewer iterations, "
-    "smaller networks and judges that train for less; `target` and `full` take hours and days for one. "
-    "*Reproduced*: our mean differs from the paper's figure by no more than our highest from our lowest, over at least "
-    "three seeds; of figures that are the same in truth nine in ten pass if the paper's is a mean of many runs, three "
-    "in four if it is one run like ours. *Better*, *worse*: by more. Settings "
-    "were chosen on public or simulated data, never on what is judged here, but for what a method's page says. "
-    "*Not comparable*: for the reason that stands there. *Not judged*: fewer than three seeds, or not run. Where "
-    "figures can't be compared, findings can: one *holds* where the ranges over at least three seeds are apart in its "
-    "direction; *the reverse holds* where they are apart in the other, and it is *not shown* where they overlap. ε is "
-    "what a certificate says; *asked*: what was asked for, which a certificate does not exceed; *computed*: what a "
-    "paper's own noise amounts to, which promises nothing. What each figure is stands at the end of the page. Curves "
-    "over ε are drawn on the page `results.html` that the same command writes."
+    "Every table and figure of the five papers, compared with the benchmarks of this package. `make bench-quick` runs "
+    "the benchmarks and writes this page from their files; only the reasons are written by hand. Each benchmark's "
+    "name is followed by its scale: all of `quick` takes a night on two cores, with fewer iterations, smaller "
+    "networks and judges that train for less; `target` and `full` take hours and days for one benchmark. Settings "
+    "were chosen on public or simulated data, never on what is judged here, except where a method's page says so. ε "
+    "is the certified one, unless marked *asked* (requested; the certificate does not exceed it) or *computed* (what "
+    "a paper's own noise amounts to, which is no guarantee). The last section explains each figure. The page "
+    "`results.html`, which the same command writes, also draws the curves over ε."
 )
 
-_KEPT = (
-    "Files of some earlier runs are lost. Their figures were read back from this page, in three digits; it says so "
-    "where they stand."
-)
+_MEANINGS = """\
+| verdict | means |
+|---|---|
+| reproduced | our mean and the paper's differ by no more than our range over at least three seeds. If the true \
+figures are equal, 9 of 10 pass where the paper prints a mean of many runs, 3 of 4 where it prints one run |
+| better, worse | ours is better or worse by more than that |
+| not comparable | for the reason in the last column |
+| not judged | fewer than three seeds, or not run |
+| holds | a finding of the paper: our ranges over at least three seeds do not overlap, in its direction |
+| the reverse holds | they do not overlap, in the other direction |
+| not shown | they overlap |"""
 
 
 def _tally(results: Results) -> str:
-    """Returns how many tables, figures and findings of each paper came out how."""
+    """Return the number of tables, figures and findings of each paper, by verdict."""
     said = [(item.paper, _verdict(item, results)) for item in ALL]
     seen = [(finding.paper, findings.tried(finding, results)) for finding in findings.ALL]
     tried = [(paper, findings.OPEN if one is None else one.verdict) for paper, one in seen]
@@ -77,7 +70,7 @@ def _tally(results: Results) -> str:
 
 
 def _verdict(item: Published, results: Results) -> str:
-    """Returns what is said of a table or figure; one that prints no measurement is told apart."""
+    """Return the verdict on a table or figure; one that prints no measurement has a verdict of its own."""
     if not item.measured:
         return _UNMEASURED
     found = verdict(item, _found(item, results), _run(item, results))
@@ -85,9 +78,9 @@ def _verdict(item: Published, results: Results) -> str:
 
 
 def _counts(what: str, said: Sequence[tuple[str, str]], verdicts: Sequence[str]) -> str:
-    lines = [f"| {what} | {' | '.join(_PAPERS.values())} | all |", "|---" * (len(_PAPERS) + 2) + "|"]
+    lines = [f"| {what} | {' | '.join(_PAGES)} | all |", "|---" * (len(_PAGES) + 2) + "|"]
     for one in verdicts:
-        numbers = [said.count((paper, one)) for paper in _PAPERS]
+        numbers = [said.count((paper, one)) for paper in _PAGES]
         lines.append(f"| {one} | {' | '.join(map(str, numbers))} | {sum(numbers)} |")
     return "\n".join(lines)
 
@@ -110,9 +103,9 @@ def _paper(paper: str, results: Results) -> list[str]:
         said, names = verdict(item, found, _run(item, results)), ", ".join(f"`{name}`" for name in item.benchmarks)
         why = _counted(item, found) if said in VERDICTS[:3] else _obstacle(item, results)
         lines.append(f"| {item.place} | {item.shows} | {names} | {said} | {why} |")
-    beside = _beside([name for item in items for name in item.benchmarks], results)
-    meaning = f"What the figures mean is the matter of `docs/{_PAGES[paper]}`."
-    return [f"## Paper {paper}: {_PAPERS[paper]}", "\n".join(lines), meaning, *_findings(paper, results), *beside]
+    compared = _compared([name for item in items for name in item.benchmarks], results)
+    meaning = f"Explained in `docs/{_PAGES[paper]}`."
+    return [f"## {paper}", "\n".join(lines), meaning, *_findings(paper, results), *compared]
 
 
 def _obstacle(item: Published, results: Results) -> str:
@@ -129,7 +122,7 @@ def _counted(item: Published, found: Sequence[Judged]) -> str:
 
 
 def _findings(paper: str, results: Results) -> list[str]:
-    """Returns what the paper found, and whether it shows here."""
+    """Return the findings of the paper, and whether they hold here."""
     lines = ["| place | finding | benchmark | first | second | seeds | |", "|---|---|---|---|---|---|---|"]
     for finding in findings.ALL:
         if finding.paper != paper:
@@ -144,7 +137,7 @@ def _findings(paper: str, results: Results) -> list[str]:
         unsure = seen.verdict in (findings.OPEN, findings.UNSHOWN) and seen.better.mean != seen.worse.mean
         points = f": points {'that way' if seen.points else 'the other way'}" if unsure else ""
         lines.append(f"{told} {_range(seen.better)} | {_range(seen.worse)} | {seeds} | {seen.verdict}{points} |")
-    return ["What it found, tried here:", "\n".join(lines)]
+    return ["Findings of the paper, tested here:", "\n".join(lines)]
 
 
 def _range(found: findings.Range) -> str:
@@ -164,8 +157,8 @@ def _beyond(results: Results) -> list[str]:
     return ["## Beyond the papers", *parts] if parts else []
 
 
-def _beside(names: Sequence[str], results: Results) -> list[str]:
-    """Returns the papers' figures beside ours, benchmark by benchmark, and ours where papers print none."""
+def _compared(names: Sequence[str], results: Results) -> list[str]:
+    """Return the papers' figures and ours, benchmark by benchmark, and ours where papers print none."""
     parts = []
     for name in (name for name in dict.fromkeys(names) if name in results):
         result = results[name]
@@ -173,22 +166,22 @@ def _beside(names: Sequence[str], results: Results) -> list[str]:
         if found or name in OURS:
             parts.append(_heading(result))
         if found:
-            parts.append("\n".join([*_COMPARED, *map(_compared, found)]))
+            parts.append("\n".join([*_COMPARED, *map(_row, found)]))
         if name in OURS:
-            parts += ["Where the paper only draws, or prints something else, ours:", _listed(result, OURS[name])]
+            parts += ["Ours, where the paper prints no figure or another one:", _listed(result, OURS[name])]
         parts += _notes(result)
     return parts
 
 
 def _notes(result: Mapping[str, Any]) -> list[str]:
-    """Returns what a benchmark says in words: its tables as they are, sentences as a list."""
+    """Return the notes of a benchmark: its tables as they are, sentences as a list."""
     notes = result.get("notes", [])
     tables, sentences = ([note for note in notes if note.startswith("|") == table] for table in (True, False))
     return [*tables, *(["\n".join(f"- {sentence}" for sentence in sentences)] if sentences else [])]
 
 
 def _explained(results: Results) -> list[str]:
-    """Returns what each figure on the page is."""
+    """Return an explanation of each figure on the page."""
     named = {metric for result in results.values() for line in result["rows"] for metric in line.get("paper", {})}
     named |= {metric for name, metrics in OURS.items() if name in results for metric in metrics}
     known = sorted({found for metric in named if (found := words_of(metric)) is not None})
@@ -207,7 +200,7 @@ def _epsilon(one: Judged | Shown) -> str:
     return figure(one.epsilon) + (f" ({one.epsilon_kind})" if one.epsilon_kind else "")
 
 
-def _compared(one: Judged) -> str:
+def _row(one: Judged) -> str:
     return (
         f"| {one.method} | {_epsilon(one)} | {one.unit or ''} | {one.metric} | {figure(one.paper)} | "
         f"{_ours(one)} | {one.seeds} | {_seconds(one.seconds)} | {one.verdict} |"

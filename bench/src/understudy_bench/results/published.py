@@ -26,7 +26,7 @@ class Published:
     """One table or figure.
 
     Attributes:
-        paper: Number of the paper.
+        paper: Name of the paper.
         place: Such as "Table 1".
         shows: In a few words.
         benchmarks: Names of those that repeat it; none where it shows no measurement.
@@ -66,7 +66,7 @@ def _of(paper: str, *lines: tuple[str, ...], noisy: Mapping[str, bool] | None = 
 
 
 PUB2PRIV = _of(
-    "000",
+    "Pub2Priv",
     ("Fig. 1", "idea", "", "drawing of the method"),
     ("Fig. 2, 7", "architecture", "", "drawing of the method"),
     (
@@ -104,7 +104,7 @@ PUB2PRIV = _of(
     ("Tables 6, 7", "time and memory", "cost-pub2priv", "a GPU there"),
 )
 PETS = _of(
-    "001",
+    "PETS",
     ("Fig. 1, 2", "idea and pipeline", "", "drawing of the method"),
     ("Fig. 3a, 3c", "C-FID and forecasts over epsilon, METR-LA", "pets-traffic", SHORT),
     ("Fig. 3b", "C-FID over epsilon, UCI HAR", "pets-har", "another judge: the paper's is the encoder that voted"),
@@ -112,7 +112,7 @@ PETS = _of(
     ("Table 1", "options one at a time", "pets-ablation", SHORT),
 )
 PPEM = _of(
-    "002",
+    "PPEM",
     ("Fig. 1", "idea", "", "drawing of the method"),
     ("Fig. 2", "three estimators under null and alternative", "ppem-tests", DRAWN),
     (
@@ -133,7 +133,7 @@ PPEM = _of(
     ("D.4", "DP on the hidden attributes alone", "ppem-credit", "part of the table; its DP does not hold"),
 )
 ADALN = _of(
-    "003",
+    "DP-aware AdaLN-Zero",
     ("Fig. 1", "heavy tails of the condition's gradients", "adaln-gradients", METERS),
     ("Fig. 2, 3", "distributions of gradient norms", "adaln-gradients", METERS),
     ("Fig. 4", "what clipping leaves", "adaln-gradients", METERS),
@@ -167,7 +167,7 @@ ADALN = _of(
     ("Table 19", "ranges of masks", "", "no measurement"),
 )
 VFLGAN = _of(
-    "004",
+    "VFLGAN-TS",
     ("Fig. 1", "architecture", "", "drawing of the method"),
     ("Fig. 2", "distance of amplitudes while training, sines", "vertical-sine2 vertical-sine6", DRAWN),
     (

@@ -24,7 +24,7 @@ from understudy_bench.metrics.forecasting import forecast_error, persistence_err
 from understudy_bench.result import Progress, Row, Stopwatch, result, row, spread
 
 EPSILONS = (1.0, 2.0, 10.0)
-# Paper 004, Table 4: MAE of DPVFLGAN-TS trained on synthetic and tested on real, and on real for both.
+# VFLGAN-TS, Table 4: MAE of DPVFLGAN-TS trained on synthetic and tested on real, and on real for both.
 _PAPER = {
     "stock": {2.0: {"tstr_mae": 0.126, "trtr_mae": 0.050}, 10.0: {"tstr_mae": 0.109, "trtr_mae": 0.050}},
     "energy": {2.0: {"tstr_mae": 0.186, "trtr_mae": 0.062}, 10.0: {"tstr_mae": 0.169, "trtr_mae": 0.062}},

@@ -25,7 +25,7 @@ PARTIES = ("first", "second")
 _STEPS, _PER_CLASS = 800, 1024  # VFLGAN-TS, section 5.1.1
 _LEVELS, _DEVIATION = (0.4, 0.6), 0.05  # of amplitudes in the two classes; noise of values
 _EEG = "EEG Eye State, UCI Machine Learning Repository, dataset 264"
-# Paper 004 keeps the five channels "best for classification" and does not name them: these are the five by which alone
+# VFLGAN-TS keeps the five channels "best for classification" and does not name them: these are the five by which alone
 # a logistic regression tells windows of the two states apart best.
 EEG_CHANNELS = ("AF3", "P7", "T8", "F8", "AF4")
 _EEG_STEPS, _EEG_STRIDE, _EEG_MARGIN = 100, 5, 50

@@ -31,12 +31,12 @@ from understudy.synthesizers.vflgan_ts.network import (
     AttributeGenerators,
     FeatureExtractor,
     SharedDiscriminator,
-    masks,
+    kept_by_dropout,
 )
 from understudy.synthesizers.vflgan_ts.partition import joined, num_classes, partition, rows_of
 from understudy.synthesizers.vflgan_ts.protocol import seeded
 from understudy.synthesizers.vflgan_ts.published import Rows, generate
-from understudy.synthesizers.vflgan_ts.recipe import BETAS, DROPOUT, HIDDEN, LATENT, Recipe
+from understudy.synthesizers.vflgan_ts.recipe import BETAS, DROPOUT, LATENT, Recipe
 from understudy.training.networks import load_arrays, to_arrays
 from understudy.training.plan import TRAINING
 
@@ -67,7 +67,7 @@ class Rival(VFLGANTS):
         grant.without_privacy(TRAINING)
         encoding = Encoding.of(schema, facts.marginals, linear)
         labels, number = classes_of(private.panel), num_classes(schema)
-        rows = [rows_of(own, private.panel, encoding, labels, number) for own in partition(schema)]
+        rows = [rows_of(own, private.panel, encoding) for own in partition(schema)]
         classes = torch.eye(number)[torch.from_numpy(labels)] if number else torch.zeros(len(labels), 0)
         with seeded(self.seed, self.model):
             if self.model == "vflgan":
@@ -94,7 +94,7 @@ class Rival(VFLGANTS):
                 noise = rng.standard_normal((len(classes), LATENT))
             latent = torch.from_numpy(np.concatenate([noise, hot], 1).astype(np.float32))
             shape = (1, size * steps) if self.model == "vflgan" else (size, steps)
-            module = AttributeGenerators(shape[0], LATENT + number, shape[1], HIDDEN)
+            module = AttributeGenerators(shape[0], LATENT + number, shape[1])
             load_arrays(module, arrays, f"place{place}.")
             parts.append(generate(module, latent).reshape(len(classes), size, steps).numpy())
         if self.model == "central-coscigan":
@@ -109,7 +109,7 @@ def _joined(rows: Sequence[Rows]) -> Rows:
 def _coscigan(rows: Rows, classes: Tensor, recipe: Recipe, seed: int) -> nn.Module:
     """Attribute discriminators and a central one over all attributes of one place; β weighs the central one."""
     _, attributes, steps = rows.series.shape
-    generators = AttributeGenerators(attributes, LATENT + classes.shape[1], steps, HIDDEN)
+    generators = AttributeGenerators(attributes, LATENT + classes.shape[1], steps)
     own = AttributeDiscriminators(attributes, steps, recipe.widths)
     first = FeatureExtractor(attributes * steps + rows.label.shape[1], recipe.features)
     central = SharedDiscriminator(recipe.features, _CENTRAL)
@@ -118,10 +118,12 @@ def _coscigan(rows: Rows, classes: Tensor, recipe: Recipe, seed: int) -> nn.Modu
     makes = _adam(((generators, 1.0),), recipe)
 
     def judged(series: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
-        kept = masks(len(series), (recipe.features, *recipe.widths, *_CENTRAL), DROPOUT, randomness)
-        between = 1 + len(recipe.widths)
-        features = first(torch.cat([series.flatten(1), label], 1), kept[0])
-        return own(series, kept[1:between]), central(features, kept[between:])
+        widths = (recipe.features, sum(recipe.widths), sum(_CENTRAL))
+        kept = kept_by_dropout((len(series), sum(widths)), DROPOUT, randomness)
+        assert kept is not None
+        of_first, of_own, of_central = kept.split(widths, dim=1)
+        features = first(torch.cat([series.flatten(1), label], 1), of_first)
+        return own(series, of_own), central(features, of_central)
 
     batches = fixed_batches(recipe.batch, seed)(len(rows.series))
     width = rows.label.shape[1]
@@ -142,7 +144,7 @@ def _vflgan(rows: Sequence[Rows], classes: Tensor, recipe: Recipe, seed: int) ->
     """A generator, a critic and an extractor per party, and a shared critic; Wasserstein with gradient penalty."""
     sizes = [own.series[0].numel() for own in rows]
     num_latent = LATENT + classes.shape[1]
-    generators: list[nn.Module] = [AttributeGenerators(1, num_latent, size, HIDDEN) for size in sizes]
+    generators: list[nn.Module] = [AttributeGenerators(1, num_latent, size) for size in sizes]
     critics = [AttributeDiscriminators(1, size, recipe.widths) for size in sizes]
     extractors = [
         FeatureExtractor(size + own.label.shape[1], recipe.features) for size, own in zip(sizes, rows, strict=True)
@@ -153,15 +155,14 @@ def _vflgan(rows: Sequence[Rows], classes: Tensor, recipe: Recipe, seed: int) ->
     slow = tuple((module, 0.5) for module in (*extractors, shared))
     tells, makes = _adam((*fast, *slow), recipe), _adam(tuple((module, 1.0) for module in generators), recipe)
 
-    def kept(number: int, widths: tuple[int, ...]) -> Sequence[Tensor | None]:
-        return masks(number, widths, DROPOUT, randomness)
+    def kept(number: int, widths: tuple[int, ...]) -> Tensor | None:
+        return kept_by_dropout((number, sum(widths)), DROPOUT, randomness)
 
     def alone(place: int, series: Tensor) -> Tensor:
         return critics[place](series.unsqueeze(1), kept(len(series), recipe.widths)).sum(1)
 
     def features(place: int, series: Tensor, label: Tensor) -> Tensor:
-        (mask,) = kept(len(series), (recipe.features,))
-        return extractors[place](torch.cat([series, label], 1), mask)
+        return extractors[place](torch.cat([series, label], 1), kept(len(series), (recipe.features,)))
 
     def together(shown: Tensor) -> Tensor:
         return shared(shown, kept(len(shown), recipe.shared_widths))

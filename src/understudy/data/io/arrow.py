@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 from jaxtyping import Float32, Int64
 
 from understudy.data.channels import Binary, Categorical, Channel, Continuous
-from understudy.data.dtypes import INTEGER_DTYPES, instants
-from understudy.data.timegrid import Time
+from understudy.data.dtypes import INTEGER_DTYPES
+from understudy.data.timegrid import Time, instants
 from understudy.data.type_checks import wrong_column
 from understudy.errors import DataError
 
@@ -31,7 +31,7 @@ def to_values(array: pa.Array, channel: Channel) -> Float32[np.ndarray, " row"]:
     if not _is_number(array.type):
         raise wrong_column(channel.name, "numbers are expected. Convert the column.")
     short = pa.types.is_float32(array.type) and array.null_count == 0
-    numbers = _numpy(array) if short else _floats(array, channel.name)
+    numbers = np.asarray(array) if short else _floats(array, channel.name)
     _check_numbers(numbers, channel)
     return numbers if short else np.clip(numbers, -_LARGEST, _LARGEST, out=numbers).astype(np.float32)
 
@@ -66,7 +66,7 @@ def to_ticks(array: pa.Array, time: Time) -> Int64[np.ndarray, " row"]:
         if not pa.types.is_integer(array.type):
             raise wrong_column(name, "whole step numbers are expected, as declared. Convert the column.")
         with _uncastable(name, "whole step numbers"):
-            return _numpy(array.cast(pa.int64())).astype(np.int64, copy=False)
+            return np.asarray(array.cast(pa.int64()), dtype=np.int64)
     moments = _moments(array, name)
     if time.zone is not None and moments.type.tz is None:
         try:
@@ -77,7 +77,7 @@ def to_ticks(array: pa.Array, time: Time) -> Int64[np.ndarray, " row"]:
                 f"it holds a time that occurs twice or never in time.zone = '{time.zone}', where clocks change. Write "
                 "the times in UTC or with their offset (2024-01-31T12:00:00+01:00).",
             ) from None
-    return _numpy(moments.cast(pa.int64())).astype(np.int64, copy=False)
+    return np.asarray(moments.cast(pa.int64()), dtype=np.int64)
 
 
 def encode(array: pa.Array, column: str, dtype: str) -> pa.DictionaryArray:
@@ -137,11 +137,6 @@ def _floats(array: pa.Array, name: str) -> np.ndarray:
     with _uncastable(name, "numbers"):
         numbers: np.ndarray = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return numbers if numbers.flags.writeable else numbers.copy()
-
-
-def _numpy(array: pa.Array) -> np.ndarray:
-    numbers: np.ndarray = array.to_numpy(zero_copy_only=False)
-    return numbers
 
 
 def _is_number(arrow: pa.DataType) -> bool:

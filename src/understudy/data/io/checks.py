@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Int64
 
 from understudy.data.channels import Channel, Continuous, Integer
 from understudy.data.panel import row_chunks
@@ -33,8 +32,15 @@ class Tally:
     def add(self, grid: "Grid") -> None:
         """Checks series of whole units; clips their values where that is declared."""
         schema, steps = self.schema, np.arange(grid.values.shape[1])
-        self.num_units += check_series_per_unit(grid.unit, schema)
+        counts = np.bincount(grid.unit)
+        self.num_units += len(counts)
         self.num_series += len(grid.unit)
+        if (counts > schema.unit.max_series).any():
+            raise DataError(
+                f"A unit has more series than the declared unit.max_series = {schema.unit.max_series}. Raise it "
+                "(one unit may then weigh more, and the same budget buys less), or keep fewer series per unit.",
+                column=schema.unit.column,
+            )
         shortest = schema.time.min_steps
         if shortest is not None and len(grid.lengths) and grid.lengths.min() < shortest:
             told = f"A series is shorter than the declared time.min_steps = {shortest}. Lower it, or drop short series."
@@ -49,32 +55,14 @@ class Tally:
 
     def finish(self, *, allow_few_units: bool) -> None:
         """Checks what all series together have to obey."""
-        check_enough_units(self.num_units, self.num_series, self.schema, allow_few_units=allow_few_units)
+        check_units(self.num_units, self.num_series, self.schema, allow_few_units=allow_few_units)
         columns = (*self.schema.channels, *self.schema.static)
         for channel, observed in zip(columns, (*self.channels, *self.static), strict=True):
             if not observed:
                 raise wrong_column(channel.name, "missing everywhere. Drop it from the schema, or bring its values.")
 
 
-def check_units(unit: Int64[np.ndarray, " series"], schema: Schema, *, allow_few_units: bool) -> None:
-    """Refuses an empty table, one unit, too few units, and a unit with too many series."""
-    num_units = check_series_per_unit(unit, schema)
-    check_enough_units(num_units, len(unit), schema, allow_few_units=allow_few_units)
-
-
-def check_series_per_unit(unit: Int64[np.ndarray, " series"], schema: Schema) -> int:
-    """Refuses a unit with more series than declared; returns the number of units, which is private."""
-    counts = np.bincount(unit)
-    if (counts > schema.unit.max_series).any():
-        raise DataError(
-            f"A unit has more series than the declared unit.max_series = {schema.unit.max_series}. Raise it "
-            "(one unit may then weigh more, and the same budget buys less), or keep fewer series per unit.",
-            column=schema.unit.column,
-        )
-    return len(counts)
-
-
-def check_enough_units(num_units: int, num_series: int, schema: Schema, *, allow_few_units: bool) -> None:
+def check_units(num_units: int, num_series: int, schema: Schema, *, allow_few_units: bool) -> None:
     """Refuses an empty table, one unit and too few units."""
     event_steps, protected, what = schema.unit.event_steps, num_units, "units"
     if num_units == 0:

@@ -18,9 +18,9 @@ from understudy.errors import DataError
 
 @dataclass(frozen=True, eq=False)
 class ContextRows:
-    """Context by time: increasing ticks (None when rows are simply in order) with one row of values each."""
+    """Context by time: increasing ticks (numbers of rows without a time column) with one row of values each."""
 
-    ticks: Int64[np.ndarray, " row"] | None
+    ticks: Int64[np.ndarray, " row"]
     values: Float32[np.ndarray, "row context"]
 
 
@@ -29,9 +29,12 @@ def given_context(source: Any, schema: Schema) -> ContextRows | np.ndarray | Non
     if source is None and (schema.time.column is not None or not schema.context):
         return None
     require_context(schema, given=source is not None)
-    if isinstance(source, np.ndarray) or schema.time.column is None:
-        return read_context(source, schema)
-    return context_rows(source, schema)
+    if not isinstance(source, np.ndarray) and schema.time.column is not None:
+        return context_rows(source, schema)
+    found = read_context(source, schema)
+    if found.ndim != 2:
+        raise DataError("Context: one [step, context] for all series is expected, or a table of context by time.")
+    return found
 
 
 def require_context(schema: Schema, *, given: bool) -> None:
@@ -59,12 +62,9 @@ def read_context(
             raise DataError(f"Context: an array of {wanted} steps and {len(schema.context)} channels is expected.")
         _settle(array, schema)
         return array
-    rows = context_rows(source, schema)
-    if rows.ticks is None:
-        if len(rows.values) < first_step + wanted:
-            raise _not_covered(schema)
-        return rows.values[first_step : first_step + wanted]
-    return _on_the_clock(rows, step_ticks(schema.time, wanted, first_step), schema)
+    rows, in_order = context_rows(source, schema), schema.time.column is None
+    ticks = np.arange(first_step, first_step + wanted) if in_order else step_ticks(schema.time, wanted, first_step)
+    return _on_the_clock(rows, ticks, schema)
 
 
 class Stretches(NamedTuple):
@@ -81,16 +81,15 @@ def read_context_windows(source: Any, schema: Schema, num_windows: int, rng: np.
     """
     rows, steps = context_rows(source, schema), schema.num_steps
     starts = np.arange(max(len(rows.values) - steps + 1, 0))
-    if rows.ticks is not None and steps > 1:
-        gaps = np.concatenate([[0], np.cumsum(np.diff(rows.ticks) != _width(schema.time))])  # gaps before each row
-        starts = starts[gaps[starts + steps - 1] == gaps[starts]]
+    gaps = np.concatenate([[0], np.cumsum(np.diff(rows.ticks) != _width(schema.time))])  # gaps before each row
+    starts = starts[gaps[starts + steps - 1] == gaps[starts]]
     if not len(starts):
         raise _not_covered(schema)
     start = rng.choice(starts, num_windows)
     taken = start[:, None] + np.arange(steps)
     found: np.ndarray = rows.values[taken]
     _settle(found, schema)
-    return Stretches(found, None if rows.ticks is None else rows.ticks[taken])
+    return Stretches(found, None if schema.time.column is None else rows.ticks[taken])
 
 
 def context_rows(source: Any, schema: Schema) -> ContextRows:
@@ -106,9 +105,8 @@ def context_part(batch: pa.RecordBatch, schema: Schema) -> ContextRows:
     """Takes the context out of one batch; a timestamp with two different values is refused."""
     columns = [to_values(batch.column(channel.name), channel) for channel in schema.context]
     values = np.stack(columns, axis=1)
-    if schema.time.column is None:
-        return ContextRows(None, values)
-    ticks = to_ticks(batch.column(schema.time.column), schema.time)
+    time = schema.time
+    ticks = np.arange(len(values)) if time.column is None else to_ticks(batch.column(time.column), time)
     return _one_per_tick(ticks, values, schema)
 
 
@@ -117,8 +115,9 @@ def merge_context(parts: list[ContextRows], schema: Schema) -> ContextRows:
     if not parts:
         raise DataError("The context table is empty. Expected a row per step.")
     values = np.concatenate([part.values for part in parts])
-    ticks = [part.ticks for part in parts if part.ticks is not None]
-    return _one_per_tick(np.concatenate(ticks), values, schema) if ticks else ContextRows(None, values)
+    in_order = schema.time.column is None
+    ticks = np.arange(len(values)) if in_order else np.concatenate([part.ticks for part in parts])
+    return _one_per_tick(ticks, values, schema)
 
 
 def _one_per_tick(
@@ -131,7 +130,7 @@ def _one_per_tick(
         if differs[:, index].any():
             raise wrong_column(
                 channel.name,
-                "it is declared public context and has two values at one time. Context is the same for everybody: "
+                "it is declared public context and has two values at one time. Context is the same for all units: "
                 "declare the column under [[channels]] or [[static]], where it is protected.",
             )
     return ContextRows(unique, kept)
@@ -141,7 +140,6 @@ def _lookup(
     rows: ContextRows, ticks: Int64[np.ndarray, "*series step"], schema: Schema
 ) -> Float32[np.ndarray, "*series step context"]:
     """Returns the context at the given times; refuses times it does not cover."""
-    assert rows.ticks is not None
     position = np.searchsorted(rows.ticks, ticks).clip(max=len(rows.ticks) - 1)
     if not np.array_equal(rows.ticks[position], ticks):
         raise _not_covered(schema)
@@ -167,7 +165,6 @@ def _on_the_clock(
     rows: ContextRows, ticks: Int64[np.ndarray, " step"], schema: Schema
 ) -> Float32[np.ndarray, "step context"]:
     """Returns the context at consecutive steps; refuses rows between them, whose place is not ours to choose."""
-    assert rows.ticks is not None
     between = (rows.ticks > ticks[0]) & (rows.ticks < ticks[-1]) & ~np.isin(rows.ticks, ticks)
     if between.any():
         raise DataError(
@@ -179,7 +176,7 @@ def _on_the_clock(
 
 
 def _width(time: Time) -> int:
-    width = 1 if time.counts_steps else parse_frequency(time.frequency).microseconds
+    width = 1 if time.counts_steps or time.column is None else parse_frequency(time.frequency).microseconds
     if not width:
         told = "Context for series with their own start needs a frequency of fixed length, not months or years."
         raise DataError(told, column=time.column)

@@ -12,11 +12,9 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from understudy.data.dtypes import FLOAT_DTYPES, INTEGER_DTYPES, TEXT_DTYPES, schema_dtype
-from understudy.data.io.csv_files import csv_header, parsing, readable, without_mark
-from understudy.data.io.sources import alike, unreadable
+from understudy.data.io.sources import alike, csv_header, readable, unreadable, without_mark
 from understudy.data.io.stores import existing
-from understudy.data.schema import CsvFormat
-from understudy.data.toml import changed_lines, format_value
+from understudy.data.schema import CsvFormat, changed_lines, format_value
 from understudy.errors import DataError, InputError
 
 PEEKED_ROWS = 1000
@@ -104,22 +102,22 @@ def draft_schema(source: Any, *, name: str | None = None, options: DraftOptions 
     """
     options = options or DraftOptions()
     path = existing(Path(source)) if isinstance(source, str | Path) else None
+    is_csv = path is not None and path.suffix.lower() == ".csv"
+    peeked = options.peek and is_csv
     with unreadable("table" if path is None else path.name):
         if path is not None:
-            arrow = _file_types(path, options)
-        elif isinstance(source, pa.Table | pa.RecordBatch):
-            arrow = source.schema
+            arrow = _file_types(path, options.csv)
         elif hasattr(source, "__arrow_c_stream__"):
             arrow = pa.RecordBatchReader.from_stream(source).schema
         else:
             raise DataError("Expected a path or a data frame that speaks the Arrow C stream interface.")
         names = arrow.names  # decoded only now
-    _check_names(names, options)
+    _check_names(names, options)  # before any row is looked at
+    if path is not None and peeked:
+        arrow = _peek_types(path, names, options.csv)
     time = _chosen(options.time, names, "--time") or _pick_time(arrow)
     unit = _chosen(options.unit, names, "--unit") or _pick_unit(arrow, time)
     title = name or ("population" if path is None else path.stem)
-    is_csv = path is not None and path.suffix.lower() == ".csv"
-    peeked = options.peek and is_csv
     first = f"{_PEEKED} Complete what says TODO.\n" if peeked else f"{_NO_ROW}\n"
     head = first + _HEAD.format(name=format_value(title), columns=format_value(arrow.names))
     written = is_csv and options.csv != CsvFormat()
@@ -156,13 +154,10 @@ def _chosen(column: str | None, names: list[str], option: str) -> str | None:
     return column
 
 
-def _file_types(path: Path, options: DraftOptions) -> pa.Schema:
+def _file_types(path: Path, written: CsvFormat) -> pa.Schema:
     suffix = path.suffix.lower()
     if suffix == ".csv":
-        names = csv_header(path, options.csv)
-        _check_names(list(names), options)  # before any row is looked at
-        untyped = pa.schema([(name, pa.null()) for name in names])
-        return _peek_types(path, names, options.csv) if options.peek else untyped
+        return pa.schema([(name, pa.null()) for name in csv_header(path, written)])
     if suffix == ".parquet":
         return pq.read_schema(path)
     if suffix in (".arrow", ".feather"):
@@ -185,7 +180,7 @@ def _pick_unit(arrow: pa.Schema, time: str | None) -> str | None:
     return next(iter([*exact, *ending]), None)
 
 
-def _peek_types(path: Path, columns: tuple[str, ...], written: CsvFormat) -> pa.Schema:
+def _peek_types(path: Path, columns: list[str], written: CsvFormat) -> pa.Schema:
     """Returns a type per column of a CSV file: whole numbers, numbers, true/false, timestamps or text.
 
     Privacy:
@@ -200,7 +195,8 @@ def _peek_types(path: Path, columns: tuple[str, ...], written: CsvFormat) -> pa.
     with readable(path.name, written):
         with path.open(encoding=without_mark(written.encoding), newline="") as file:
             text = "".join(itertools.islice(file, PEEKED_ROWS + 1))
-        rows = pacsv.read_csv(pa.BufferReader(text.encode()), parse_options=parsing(written), convert_options=options)
+        parsing = pacsv.ParseOptions(delimiter=written.delimiter)
+        rows = pacsv.read_csv(pa.BufferReader(text.encode()), parse_options=parsing, convert_options=options)
     return pa.schema([(name, _shape(rows.column(place))) for place, name in enumerate(columns)])
 
 

@@ -34,7 +34,6 @@ class Grid:
     ids: np.ndarray | None  # of units
     origin: Int64[np.ndarray, " series"]  # tick of each series' step 0
     context: ContextRows | None = None  # that the table itself holds
-    order: Int64[np.ndarray, " series"] | None = None  # where a series stood in an array or a wide table
 
 
 @dataclass(frozen=True)
@@ -64,23 +63,32 @@ def read_long(source: Source, schema: Schema, *, with_context: bool) -> Grid:
         within, names = _codes(rows, "series")
         pairs, series = np.unique(series.astype(np.int64) * len(names) + within, return_inverse=True)
         unit = pairs // len(names)
-    placement = _place_rows(rows, series, len(unit), schema)
+    if int(np.count_nonzero(series[1:] != series[:-1])) + 1 != len(unit):  # bring the rows of a series together
+        order = np.argsort(series, kind="stable")
+        numbers = [name for name in rows.column_names if name not in ("unit", "series")]
+        series, rows = series[order], pa.table({name: rows.column(name).to_numpy()[order] for name in numbers})
+    step, lengths, origin = _place_rows(rows, series, len(unit), schema)
     return Grid(
-        values=_scatter(rows, series, placement, schema, columns.counted),
-        lengths=placement.lengths,
+        values=_scatter(rows, series, step, lengths, schema, columns.counted),
+        lengths=lengths,
         unit=unit,
         static=_static(rows, series, len(unit), schema),
         ids=None if columns.unit is None else np.array(ids.to_pylist(), dtype=object),
-        origin=placement.origin,
+        origin=origin,
         context=merge_context(context, schema) if context else None,
     )
 
 
+def unit_column(columns: tuple[str, ...], schema: Schema) -> str | None:
+    """Returns the column that distinguishes units; None where every row of a wide table is a unit."""
+    if schema.unit.column is not None or schema.time.layout == "wide":
+        return schema.unit.column
+    return schema.time.series_column or (FALLBACK_SERIES_COLUMN if FALLBACK_SERIES_COLUMN in columns else None)
+
+
 def roles(source: Source, schema: Schema, *, with_context: bool) -> Roles:
     """Returns which columns play which part, refusing a table with other columns than the schema names."""
-    time = schema.time
-    written = FALLBACK_SERIES_COLUMN if FALLBACK_SERIES_COLUMN in source.columns else None
-    unit = schema.unit.column or time.series_column or written
+    time, unit = schema.time, unit_column(source.columns, schema)
     if unit is None and not (schema.unit.kind == "event" and schema.population.size == 1):
         raise DataError(
             "A long table needs unit.column, which says whose rows they are. Declare it in the schema; or, if the "
@@ -136,62 +144,47 @@ def _static(
     return static
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class _Placement:
-    """Where each row goes."""
+def _place_rows(
+    rows: pa.Table, series: Int[np.ndarray, " row"], num_series: int, schema: Schema
+) -> tuple[Int32[np.ndarray, " row"], Int32[np.ndarray, " series"], Int64[np.ndarray, " series"]]:
+    """Returns the step of every row, and the length and the origin of every series.
 
-    order: Int64[np.ndarray, " row"] | None  # rows brought together by series; None if the table has them so
-    step: Int32[np.ndarray, " row"]  # in that order
-    lengths: Int32[np.ndarray, " series"]
-    origin: Int64[np.ndarray, " series"]
-    shared_steps: bool  # whether some step has several rows
-
-
-def _place_rows(rows: pa.Table, series: Int[np.ndarray, " row"], num_series: int, schema: Schema) -> _Placement:
-    """Returns the step of every row, refusing timestamps that go back, repeat or leave the declared axis."""
-    order, time = None, schema.time
-    ticks = rows.column("ticks").to_numpy() if "ticks" in rows.column_names else None
-    if int(np.count_nonzero(series[1:] != series[:-1])) + 1 != num_series:
-        order = np.argsort(series, kind="stable")
-        series = series[order]
-        ticks = None if ticks is None else ticks[order]
+    Refuses timestamps that go back, repeat or leave the declared axis.
+    """
+    time = schema.time
     first = np.flatnonzero(np.concatenate([[True], series[1:] != series[:-1]]))
     last = np.append(first[1:], len(series)) - 1
-    if ticks is None:  # rows without a time column are consecutive steps
-        shared = False
+    if time.column is None:  # rows without a time column are consecutive steps
         steps = (np.arange(len(series)) - np.repeat(first, last - first + 1)).astype(np.int32)
         origin = np.zeros(num_series, dtype=np.int64)
         if steps.max() >= time.steps:
             raise _outside(time)
     else:
-        shared = _check_order(series, ticks, schema)
+        ticks = rows.column("ticks").to_numpy()
+        _check_order(series, ticks, schema)
         origin = np.full(num_series, 0 if time.counts_steps else start_microseconds(time), dtype=np.int64)
         if time.align == "relative":
             origin[series[first]] = ticks[first]
         steps = _steps(series, ticks, origin, time)
-    if time.off_grid != "refuse":
-        shared = bool(((steps[1:] == steps[:-1]) & (series[1:] == series[:-1])).any())
     lengths = np.full(num_series, time.steps, dtype=np.int32)
     if time.variable_length:
         lengths[series[first]] = steps[last] + 1
-    return _Placement(order, steps, lengths, origin, shared)
+    return steps, lengths, origin
 
 
-def _check_order(series: Int[np.ndarray, " row"], ticks: Int64[np.ndarray, " row"], schema: Schema) -> bool:
-    """Refuses timestamps that go back; returns whether some repeat, refusing that too unless declared."""
+def _check_order(series: Int[np.ndarray, " row"], ticks: Int64[np.ndarray, " row"], schema: Schema) -> None:
+    """Refuses timestamps that go back, and such that repeat unless that is declared."""
     same = series[1:] == series[:-1]
     name = str(schema.time.column)
     if ((ticks[1:] < ticks[:-1]) & same).any():
         raise wrong_column(name, "the timestamps of a series are not in order. Sort the table by series and time.")
-    repeats = bool(((ticks[1:] == ticks[:-1]) & same).any())
     binned = schema.time.off_grid != "refuse" or all(is_event_like(channel) for channel in schema.channels)
-    if repeats and not binned:
+    if not binned and ((ticks[1:] == ticks[:-1]) & same).any():
         raise wrong_column(
             name,
             "a series has the same timestamp twice. Remove the duplicate; or, if rows are events, declare "
             "time.off_grid = 'floor' and an aggregate for each channel.",
         )
-    return repeats
 
 
 def _steps(
@@ -242,25 +235,27 @@ def _outside(time: Time) -> DataError:
 
 
 def _scatter(
-    rows: pa.Table, series: Int[np.ndarray, " row"], placement: _Placement, schema: Schema, counted: tuple[bool, ...]
+    rows: pa.Table,
+    series: Int[np.ndarray, " row"],
+    step: Int32[np.ndarray, " row"],
+    lengths: Int32[np.ndarray, " series"],
+    schema: Schema,
+    counted: tuple[bool, ...],
 ) -> Float32[np.ndarray, "series step channel"]:
     """Puts every row at its step; several rows of one step become one, by each channel's declared aggregate."""
-    order, step = placement.order, placement.step
-    series = series if order is None else series[order]
-    first = None
-    if placement.shared_steps or any(counted):
-        first = np.flatnonzero(np.concatenate([[True], (series[1:] != series[:-1]) | (step[1:] != step[:-1])]))
+    begins = np.concatenate([[True], (series[1:] != series[:-1]) | (step[1:] != step[:-1])])
+    first = None if begins.all() and not any(counted) else np.flatnonzero(begins)
+    if first is not None:
         size = np.diff(np.append(first, len(series)))
         series, step = series[first], step[first]
-    values = np.full((len(placement.lengths), schema.num_steps, schema.num_channels), np.nan, dtype=np.float32)
+    values = np.full((len(lengths), schema.num_steps, schema.num_channels), np.nan, dtype=np.float32)
     for index, channel in enumerate(schema.channels):
         if is_event_like(channel):  # a step without rows had no events
-            values[:, :, index] = np.where(np.arange(schema.num_steps) < placement.lengths[:, None], 0.0, np.nan)
+            values[:, :, index] = np.where(np.arange(schema.num_steps) < lengths[:, None], 0.0, np.nan)
         if counted[index]:  # rows, which need no column of their own
             values[series, step, index] = size
             continue
         column = rows.column(f"channel {index}").to_numpy()
-        column = column if order is None else column[order]
         values[series, step, index] = column if first is None else _aggregate(column, first, channel)
     return values
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from jaxtyping import Float32
 
 from understudy.data.io.arrow import array_values, encode, plain, to_values
-from understudy.data.io.checks import MIN_UNITS, Tally, check_units
+from understudy.data.io.checks import Tally, check_units
 from understudy.data.io.context import ContextRows, align_context, given_context, require_context
 from understudy.data.io.long import Grid, read_long
 from understudy.data.io.sources import Source, open_source, refuse_unknown_columns, require_column
@@ -19,8 +19,6 @@ from understudy.data.panel import Panel, broadcast_context
 from understudy.data.schema import Schema, column_names, table_columns
 from understudy.data.type_checks import require_argument, wrong_column
 from understudy.errors import DataError, SchemaError
-
-__all__ = ["MIN_UNITS", "read_panel"]
 
 
 def read_panel(source: Any, schema: Schema, *, context: Any = None, allow_few_units: bool = False) -> Panel:
@@ -62,13 +60,19 @@ def read_panel(source: Any, schema: Schema, *, context: Any = None, allow_few_un
 
 def panel_of(grid: Grid, schema: Schema, context: ContextRows | np.ndarray | None) -> Panel:
     """Returns the private panel of a grid whose values were checked; without `context` the grid's own is taken."""
+    found = grid.context if context is None else context
+    require_context(schema, given=found is not None)
+    if isinstance(found, ContextRows):
+        found = align_context(found, grid.origin, grid.lengths, schema)
+    if found is not None and found.ndim == 2:
+        found = broadcast_context(found, len(grid.values))
     return Panel(
         schema=schema,
         values=grid.values,
         lengths=grid.lengths,
         unit=grid.unit,
         static=grid.static,
-        context=_context(grid, schema, context),
+        context=found,
         unit_ids=grid.ids,
     )
 
@@ -83,36 +87,6 @@ def grid_of(opened: Source, schema: Schema, *, with_context: bool) -> Grid:
         return _read_overlapping_windows(opened, schema)
     in_table = any(channel.name in opened.columns for channel in schema.context)
     return read_long(opened, schema, with_context=with_context and in_table)
-
-
-def _context(
-    grid: Grid, schema: Schema, given: ContextRows | np.ndarray | None
-) -> Float32[np.ndarray, "series step context"] | None:
-    found = given if given is not None or not schema.context else grid.context
-    require_context(schema, given=found is not None)
-    if found is None:
-        return None
-    if isinstance(found, ContextRows):
-        found = align_context(found, grid.origin, grid.lengths, schema)
-    elif found.ndim == 3:
-        found = _own_contexts(found, grid, schema)
-    return broadcast_context(found, len(grid.values)) if found.ndim == 2 else found
-
-
-def _own_contexts(
-    contexts: Float32[np.ndarray, "series step context"], grid: Grid, schema: Schema
-) -> Float32[np.ndarray, "series step context"]:
-    """Brings contexts into the order of the series they belong to.
-
-    Privacy: without this, one unit's presence could move the context of all others to another series.
-    """
-    if schema.time.align == "calendar":
-        raise DataError("Context: one [step, context] for all is expected: series share a calendar.")
-    if grid.order is None:
-        raise DataError("Context: an array per series needs an array of series. Give a long table a context by time.")
-    if len(contexts) != len(grid.order):
-        raise DataError("Context: an array with one context per series is expected. Bring one for each.")
-    return np.ascontiguousarray(contexts[grid.order])
 
 
 def _read_wide(source: Source, schema: Schema) -> Grid:
@@ -154,8 +128,7 @@ def _grid_of_series(
         lengths -= np.argmax(observed[:, ::-1], axis=1).astype(np.int32)
         lengths[~observed.any(axis=1)] = 1
     own = np.arange(len(values), dtype=np.int64)
-    origin = np.zeros(len(values), dtype=np.int64)
-    return Grid(values=values, lengths=lengths, unit=own, static=static, ids=None, origin=origin, order=own)
+    return Grid(values=values, lengths=lengths, unit=own, static=static, ids=None, origin=np.zeros_like(own))
 
 
 def _by_unit(grid: Grid, units: pa.DictionaryArray) -> Grid:
@@ -170,7 +143,6 @@ def _by_unit(grid: Grid, units: pa.DictionaryArray) -> Grid:
         unit=unit[rows],
         static=grid.static[rows],
         ids=np.array(units.dictionary.to_pylist(), dtype=object),
-        order=order,
     )
 
 
@@ -196,7 +168,7 @@ def _read_array(source: np.ndarray | Path, schema: Schema) -> Grid:
         return grid
     unit = arrays["unit"]
     if unit.shape != (len(values),) or unit.dtype.kind not in "iu":
-        raise DataError("Array `unit`: one whole number per series is expected.", column="unit")
+        raise DataError("Array `unit`: one whole number per series is expected. Number the units.", column="unit")
     return _by_unit(grid, pa.array(unit).dictionary_encode())
 
 
@@ -205,9 +177,11 @@ def _load_arrays(path: Path) -> dict[str, np.ndarray]:
         loaded = np.load(path, allow_pickle=False)
         arrays = {"values": loaded} if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded}
     except (ValueError, OSError, EOFError, KeyError):
-        raise DataError(f"{path.name}: not a readable numpy file. It may be damaged.") from None
+        raise DataError(
+            f"{path.name}: not a readable numpy file. Write it again with numpy.save or numpy.savez."
+        ) from None
     if "values" not in arrays:
-        raise DataError(f"{path.name}: an array named `values` is expected in a .npz file.", column="values")
+        raise DataError(f"{path.name}: an array named `values` is expected. Name it in numpy.savez.", column="values")
     return arrays
 
 
@@ -224,7 +198,9 @@ def _read_overlapping_windows(source: Source, schema: Schema) -> Grid:
         for batch in source.batches
     ]
     if not rows or sum(len(piece) for piece in rows) <= schema.num_steps:
-        raise DataError(f"{source.name}: more rows than the declared steps are expected.")
+        raise DataError(
+            f"{source.name}: more rows than the declared steps are expected. Add rows, or declare fewer steps."
+        )
     # The last possible window is left out, as in the papers whose window counts this has to match.
     views = np.lib.stride_tricks.sliding_window_view(np.concatenate(rows), schema.num_steps, axis=0)[:-1]
     windows = np.ascontiguousarray(np.moveaxis(views, 1, 2))
@@ -261,5 +237,5 @@ def read_first_categories(source: Any, schema: Schema, column: str) -> tuple[lis
         for owner, category in zip(owners, categories, strict=True):
             if first.get(owner) is None:
                 first[owner] = category
-    check_units(np.arange(len(first), dtype=np.int64), schema, allow_few_units=False)
+    check_units(len(first), len(first), schema, allow_few_units=False)
     return [category for category in first.values() if category is not None], whole

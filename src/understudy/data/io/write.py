@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 from jaxtyping import Float32, Float64, Int64
 
 from understudy.data.channels import Categorical, Channel, Continuous
-from understudy.data.dtypes import TEXT_DTYPES, arrow_type, has_zone
+from understudy.data.dtypes import TEXT_DTYPES, arrow_type
 from understudy.data.panel import Panel
 from understudy.data.schema import FALLBACK_SERIES_COLUMN, Schema, column_names, table_columns
-from understudy.data.timegrid import Time, chosen_dtype, step_ticks
+from understudy.data.timegrid import Time, chosen_dtype, has_zone, step_ticks
 from understudy.data.type_checks import require_argument, require_path
 from understudy.errors import InputError
 from understudy.files import whole_file
@@ -46,7 +46,7 @@ def write_panel(panel: Panel, path: str | Path, *, with_context: bool = False, f
         first_unit: Number of the first unit, where units have no identifiers of their own: for a table in several
             files. Arrays (.npz, .npy) hold no such numbers.
 
-    Privacy: as `panel_to_arrow`.
+    Privacy: as `panel_to_arrow`. A file of private series is its owner's only.
     """
     require_argument(panel, Panel, "panel", "Read or sample one first.")
     require_path(path, "write_panel: path")
@@ -61,6 +61,8 @@ def write_panel(panel: Panel, path: str | Path, *, with_context: bool = False, f
         raise InputError(f"{target.name}: a name ending in {', '.join(_WRITERS)} is expected. Rename the file.")
     try:
         with whole_file(target) as draft:
+            if panel.private:
+                draft.touch(mode=0o600)
             writer(panel, draft, first_unit)
     except OSError as error:
         told = f"can't be written ({error.strerror or 'write failed'}). Free space or choose another folder."
@@ -158,11 +160,9 @@ def _columns(panel: Panel, rows: slice, first_unit: int) -> dict[str, pa.Array]:
     series, step = (pa.array(index) for index in np.nonzero(inside))
     columns = {name: array.take(series) for name, array in _series_columns(panel, rows, first_unit).items()}
     if schema.time.column is not None:
-        calendar = panel.ticks is None
         ticks = step_ticks(schema.time, panel.num_steps) if panel.ticks is None else panel.ticks[rows][inside]
-        columns[schema.time.column] = (
-            _moments(ticks, schema.time).take(step) if calendar else _moments(ticks, schema.time)
-        )
+        moments = _moments(ticks, schema.time)
+        columns[schema.time.column] = moments.take(step) if panel.ticks is None else moments
     for index, channel in enumerate(schema.channels):
         columns[channel.name] = _to_arrow(panel.values[rows, :, index][inside], channel)
     for index, channel in enumerate(schema.context):

@@ -1,5 +1,5 @@
 """The suite `general`: measures for any synthetic table of series, whatever method made it."""
 
-from understudy.evaluate.general import dynamics, learners, marginals, neighbours
+from understudy.evaluate.general import learners, neighbours, values
 
-METRICS = (*marginals.METRICS, *dynamics.METRICS, *learners.METRICS, *neighbours.METRICS)
+METRICS = (*values.METRICS, *learners.METRICS, *neighbours.METRICS)

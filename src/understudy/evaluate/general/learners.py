@@ -9,6 +9,7 @@ side. |accuracy − 0.5| counts that as well.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import combinations, pairwise
 
 import numpy as np
 from scipy.stats import rankdata
@@ -16,8 +17,8 @@ from scipy.stats import rankdata
 from understudy.data import Panel
 from understudy.data.channels import num_codes
 from understudy.data.timegrid import season_steps
-from understudy.evaluate.general.marginals import missing, rounded
-from understudy.evaluate.measures import drawn_units, mean_share, run_lengths, spectra
+from understudy.evaluate.general.values import missing, rounded
+from understudy.evaluate.measures import drawn_units, largest, mean_share, run_lengths, spectra
 from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
 from understudy.evaluate.panels import Comparison
 
@@ -30,15 +31,13 @@ Columns = Iterator[tuple[str, np.ndarray]]
 def raw_features(comparison: Comparison, panel: Panel) -> tuple[list[str], np.ndarray]:
     """Returns every value of every step, NaN where not observed, and the static columns. Values as real ones round."""
     panel = rounded(panel, comparison.real)
-    names = [
-        f"{channel.name} at step {step + 1}" for step in range(panel.num_steps) for channel in panel.schema.channels
-    ]
-    values = panel.values.reshape(panel.num_series, -1)
-    return _table([*zip(names, values.T, strict=True), *_statics(panel)])
+    steps, channels = range(panel.num_steps), panel.schema.channels
+    names = [f"{channel.name} at step {step + 1}" for step in steps for channel in channels]
+    return _table([*zip(names, panel.values.reshape(panel.num_series, -1).T, strict=True), *_statics(panel)])
 
 
 def summary_features(comparison: Comparison, panel: Panel) -> tuple[list[str], np.ndarray]:
-    """Returns what a person would look at: levels, spread, changes, memory, rhythm, edges, gaps, pairs of channels.
+    """Returns levels, spread, changes, autocorrelation, rhythm, edges, gaps and pairs of channels.
 
     Values as real ones round: digits alone would tell unrounded candidates apart, and `resolution` says that already.
     """
@@ -93,7 +92,7 @@ def _rhythm(x: np.ndarray, season: int | None) -> Columns:
     steps = x.shape[1]
     for lag in sorted({lag for lag in (1, 2, 4, season) if lag is not None and lag <= steps // 2}):
         yield f"autocorrelation at lag {lag}", _correlation(x[:, :-lag], x[:, lag:])
-    yield "longest stretch above its mean", _longest(x > x.mean(axis=1, keepdims=True)) / steps
+    yield "longest stretch above its mean", run_lengths(x > x.mean(axis=1, keepdims=True)).max(axis=1) / steps
     if steps >= 8:
         power = spectra(x[:, :, None])[:, :, 0]
         for name, part in zip(("slow", "middle", "fast"), np.array_split(power, 3, axis=1), strict=True):
@@ -106,15 +105,14 @@ def _rhythm(x: np.ndarray, season: int | None) -> Columns:
 
 
 def _pairs(unit: np.ndarray, names: list[str]) -> Columns:
-    number = len(names)
-    for i in range(number):
-        for j in range(i + 1, number if number <= _MAX_ALL_PAIRS else min(i + 2, number)):
-            yield f"{names[i]} – {names[j]}: correlation", _correlation(unit[:, :, i], unit[:, :, j])
-            yield f"{names[i]} – {names[j]}: mean difference", (unit[:, :, i] - unit[:, :, j]).mean(axis=1)
-            yield f"{names[i]} – {names[j]}: size of difference", np.abs(unit[:, :, i] - unit[:, :, j]).mean(axis=1)
-            if unit.shape[1] > 2:
-                yield f"{names[i]} – {names[j]} 1 later", _correlation(unit[:, :-1, i], unit[:, 1:, j])
-                yield f"{names[j]} – {names[i]} 1 later", _correlation(unit[:, :-1, j], unit[:, 1:, i])
+    channels = list(zip(names, np.moveaxis(unit, 2, 0), strict=True))
+    for (first, x), (second, y) in combinations(channels, 2) if len(names) <= _MAX_ALL_PAIRS else pairwise(channels):
+        yield f"{first} – {second}: correlation", _correlation(x, y)
+        yield f"{first} – {second}: mean difference", (x - y).mean(axis=1)
+        yield f"{first} – {second}: size of difference", np.abs(x - y).mean(axis=1)
+        if unit.shape[1] > 2:
+            yield f"{first} – {second} 1 later", _correlation(x[:, :-1], y[:, 1:])
+            yield f"{second} – {first} 1 later", _correlation(y[:, :-1], x[:, 1:])
 
 
 def _categories(panel: Panel) -> Columns:
@@ -134,7 +132,7 @@ def _gaps(panel: Panel) -> Columns:
     for place, channel in enumerate(panel.schema.channels):
         if channel.missing or holes[:, :, place].any():
             yield f"{channel.name}: share missing", holes[:, :, place].sum(axis=1) / panel.lengths
-            yield f"{channel.name}: longest gap", _longest(holes[:, :, place])
+            yield f"{channel.name}: longest gap", run_lengths(holes[:, :, place]).max(axis=1)
     if panel.schema.time.variable_length:
         yield "length", panel.lengths.astype(float)
 
@@ -149,11 +147,6 @@ def _correlation(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     x, y = (side - side.mean(axis=1, keepdims=True, dtype=np.float64) for side in (x, y))
     size = np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1))
     return np.where(size > _TINY, (x * y).sum(axis=1) / np.maximum(size, _TINY), 0.0)
-
-
-def _longest(where: np.ndarray) -> np.ndarray:
-    """Returns the length of the longest run of true steps of each row."""
-    return run_lengths(where).max(axis=1)
 
 
 def _table(columns: list[tuple[str, np.ndarray]]) -> tuple[list[str], np.ndarray]:
@@ -176,29 +169,23 @@ def told_apart(first: np.ndarray, second: np.ndarray, units: tuple[np.ndarray, n
         units: Unit of each row; all rows of a unit are learned from, or none.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.model_selection import PredefinedSplit, cross_val_predict
 
-    rng = np.random.default_rng(seed)
-    table = np.concatenate([first, second])
-    side = np.repeat([0, 1], [len(first), len(second)])
-    right = np.empty(len(table), dtype=bool)
-    folds = (_folds(unit, rng) for unit in units)
-    for own, other in zip(*folds, strict=True):
-        tested = np.concatenate([own, other + len(first)])
-        learned = np.setdiff1d(np.arange(len(table)), tested)
-        trees = HistGradientBoostingClassifier(
-            max_iter=60, learning_rate=0.15, max_leaf_nodes=15, max_bins=63, early_stopping=False, random_state=seed
-        )
-        seen = ~np.isnan(table[learned]).all(axis=0)
-        guess = trees.fit(table[learned][:, seen], side[learned]).predict(table[tested][:, seen]) if seen.any() else 0
-        right[tested] = guess == side[tested]
-    return right
+    rng, table = np.random.default_rng(seed), np.concatenate([first, second])
+    side, seen = np.repeat([0, 1], [len(first), len(second)]), ~np.isnan(table).all(axis=0)
+    if not seen.any():
+        return side == 0
+    trees = HistGradientBoostingClassifier(
+        max_iter=60, learning_rate=0.15, max_leaf_nodes=15, max_bins=63, early_stopping=False, random_state=seed
+    )
+    folds = PredefinedSplit(np.concatenate([_folds(unit, rng) for unit in units]))
+    return np.asarray(cross_val_predict(trees, table[:, seen], side, cv=folds) == side)
 
 
-def _folds(unit: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
-    """Returns the rows of series, dealt at random into folds; the series of one unit stay together."""
+def _folds(unit: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Returns the fold of each series, dealt at random; the series of one unit stay together."""
     units, place = np.unique(unit, return_inverse=True)
-    borders = np.rint(np.arange(1, FOLDS) * len(units) / FOLDS).astype(int)
-    return [np.flatnonzero(np.isin(place, own)) for own in np.split(rng.permutation(len(units)), borders)]
+    return rng.permutation(np.arange(len(units)) % FOLDS)[place]
 
 
 def alone(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -215,30 +202,21 @@ def _measure(features: Features, comparison: Comparison, effort: Effort, seed: i
     rng = np.random.default_rng(seed)
     rows = [_rows(panel, number, rng) for panel in panels]
     (names, first), (_, second) = (features(comparison, panel) for panel in panels)
-    columns, chosen = _columns(len(names), effort, rng), ""
-    if len(columns) < len(names):
-        chosen = f", {len(columns)} of them drawn at random"
+    columns = np.arange(len(names))
+    if effort.max_values is not None and len(names) > _MAX_FEATURES:  # time grows with their number
+        columns = np.sort(rng.choice(len(names), _MAX_FEATURES, replace=False))
     tables = first[rows[0]][:, columns], second[rows[1]][:, columns]
     units = panels[0].unit[rows[0]], panels[1].unit[rows[1]]
     right = told_apart(*tables, units, seed).astype(float)
     both = np.concatenate([units[0], units[1] + panels[0].num_units])
-    single = alone(*tables)
-    top = np.argsort(-single, kind="stable")[:_TOP]
+    parts = largest([f"alone: {names[column]}" for column in columns], alone(*tables), _TOP)
     note = (
-        f"{number} series of each side, {FOLDS} folds by unit, {len(names)} features{chosen}. Parts: |AUC − 0.5| "
-        "of the most telling single features."
+        f"{number} series of each side, {FOLDS} folds by unit, {len(columns)} of {len(names)} features. Parts: "
+        "|AUC − 0.5| of the most telling single features."
     )
-    parts = {f"alone: {names[columns[place]]}": float(single[place]) for place in top}
     accuracy = mean_share(right, both, effort, seed, parts=parts, notes=(note,))
     assert accuracy.replicates is not None
     return replace(accuracy, value=abs(accuracy.value - 0.5), replicates=np.abs(accuracy.replicates - 0.5))
-
-
-def _columns(number: int, effort: Effort, rng: np.random.Generator) -> np.ndarray:
-    """Returns all features, or some of them where the effort is bounded: time grows with their number."""
-    if effort.max_values is None or number <= _MAX_FEATURES:
-        return np.arange(number)
-    return np.sort(rng.choice(number, _MAX_FEATURES, replace=False))
 
 
 def _rows(panel: Panel, number: int, rng: np.random.Generator) -> np.ndarray:
@@ -249,26 +227,18 @@ def _rows(panel: Panel, number: int, rng: np.random.Generator) -> np.ndarray:
 
 _MAX_LAGS = 12
 _MAX_ROWS = 40_000
-_RIDGE = 1e-4  # of the mean variance of the lags
+_RIDGE = 1e-4  # of the mean variance of the lags, each row
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _Windows:
-    """Steps to be forecast one step ahead, with the steps before them.
+    """Steps to be forecast one step ahead, with the steps before them; gaps before are closed by straight lines."""
 
-    Attributes:
-        lags: [row, feature], the steps before in all channels, and the step a season before.
-        truth: [row, channel].
-        counted: [row, channel], whether the step was observed; gaps before it are closed by straight lines.
-        naive: Forecasts [row, channel] by name.
-        series: Series of each row.
-    """
-
-    lags: np.ndarray
-    truth: np.ndarray
-    counted: np.ndarray
-    naive: dict[str, np.ndarray]
-    series: np.ndarray
+    lags: np.ndarray  # [row, feature]: the steps before in all channels, and the step a season before
+    truth: np.ndarray  # [row, channel]
+    counted: np.ndarray  # [row, channel]: whether the step was observed
+    naive: dict[str, np.ndarray]  # forecasts [row, channel] by name
+    series: np.ndarray  # of each row
 
     @classmethod
     def of(cls, comparison: Comparison, panel: Panel, lags: int, season: int | None, seed: int) -> "_Windows":
@@ -280,28 +250,20 @@ class _Windows:
         series, step = series[rows], step[rows]
         past = [unit[series, step - lag] for lag in (*range(1, lags + 1), *([season] if season else []))]
         naive = {"persistence": past[0]} | ({"seasonal naive": past[-1]} if season else {})
-        return cls(
-            lags=np.concatenate(past, axis=1),
-            truth=unit[series, step],
-            counted=seen[series, step],
-            naive=naive,
-            series=series,
-        )
+        before, truth = np.concatenate(past, axis=1), unit[series, step]
+        return cls(lags=before, truth=truth, counted=seen[series, step], naive=naive, series=series)
 
     def forecaster(self, weights: np.ndarray) -> Callable[["_Windows"], np.ndarray]:
-        """Returns ridge regression of the change since the step before on the steps before, series weighted.
+        """Returns ridge regression of the change since the step before: it shrinks towards persistence."""
+        from sklearn.linear_model import Ridge
 
-        What is not learned is no change: the forecaster shrinks towards persistence.
-        """
-        of_row = weights[self.series, None]
-        total = max(float(of_row.sum()), 1e-12)
+        of_row = weights[self.series] + 1e-12
+        penalty = _RIDGE * of_row.sum() * self.lags.var(axis=0).mean()
         change = self.truth - self.naive["persistence"]
-        middle, drift = (of_row * self.lags).sum(axis=0) / total, (of_row * change).sum(axis=0) / total
-        weighted = (self.lags - middle) * of_row
-        products = weighted.T @ (self.lags - middle)
-        penalty = _RIDGE * max(float(np.trace(products)) / len(products), 1e-12)
-        slopes = np.linalg.solve(products + penalty * np.eye(len(products)), weighted.T @ (change - drift))
-        return lambda other: np.asarray(other.naive["persistence"] + (other.lags - middle) @ slopes + drift)
+        learned = Ridge(alpha=max(float(penalty), 1e-12)).fit(self.lags, change, sample_weight=of_row)
+        return lambda other: np.asarray(
+            other.naive["persistence"] + learned.predict(other.lags).reshape(other.truth.shape)
+        )
 
     def error(self, forecast: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Returns the mean absolute error of each channel, series weighted."""
@@ -356,16 +318,16 @@ _REFERENCE = "classifier two-sample test, arXiv:1610.06545, section 3, by booste
 _trees = partial(Metric, reference=_REFERENCE, range=(0.0, 0.5), near=_NEAR)
 METRICS = (
     _trees(
-        "general.trees_raw", "Told apart by boosted trees that see every value",
+        "general.trees_raw", "Discriminator score: boosted trees on every value",
         measure=partial(_measure, raw_features), seconds=3.4,
     ),
     _trees(
-        "general.trees_summary", "Told apart by boosted trees that see summaries",
+        "general.trees_summary", "Discriminator score: boosted trees on summary features",
         measure=partial(_measure, summary_features), seconds=2.7,
     ),
     Metric(
-        "general.forecast_skill", "Forecasting skill learned from the candidate, over the better naive forecast",
-        "skill 1 − MAE/MAE of the better of persistence and seasonal naive; TSTR with ridge regression",
+        "general.forecast_skill", "TSTR forecasting skill (train on synthetic, test on real)",
+        "1 − MAE / MAE of the better of persistence and seasonal naive; ridge regression",
         _forecast_skill, direction="higher", range=(float("-inf"), 1.0), seconds=0.3,
     ),
 )  # fmt: skip

@@ -17,7 +17,7 @@ from understudy.nn.nearest import nearest
 
 NEIGHBOURS = 5
 BAND = 0.1  # of the series' length, how far warping may shift steps against each other
-_TILE_BYTES = 61 * 2**20
+_MEBIBYTES = 64  # of distances at a time
 _WARPED_CANDIDATES, _WARPED_NEIGHBOURS = 300, 40
 Numbers = TypeVar("Numbers", float, np.ndarray)
 
@@ -37,25 +37,18 @@ def _equally_many(*panels: Panel, seed: int) -> list[np.ndarray]:
     return [np.sort(rng.permutation(panel.num_series)[:size]) for panel in panels]
 
 
-def squared_distances(queries: np.ndarray, base: np.ndarray) -> Iterator[np.ndarray]:
-    """Yields squared distances [row, point] of one stretch of queries after the other, at most 61 MiB at a time."""
-    rows = max(1, _TILE_BYTES // (4 * max(1, len(base))))
-    norms = np.einsum("pd,pd->p", base, base)
-    for first in range(0, len(queries), rows):
-        part = queries[first : first + rows]
-        distances = part @ base.T
-        distances *= -2
-        distances += np.einsum("qd,qd->q", part, part)[:, None]
-        distances += norms
-        yield np.maximum(distances, 0, out=distances)
+def _distances(queries: np.ndarray, base: np.ndarray) -> Iterator[np.ndarray]:
+    """Yields squared distances [row, point] of one stretch of queries after the other, in bounded memory."""
+    from sklearn.metrics import pairwise_distances_chunked
+
+    return iter(pairwise_distances_chunked(queries, base, squared=True, working_memory=_MEBIBYTES))
 
 
 def warped_distances(first: np.ndarray, second: np.ndarray, band: int) -> np.ndarray:
     """Returns the distance [...] of series [..., step, channel] without gaps, warped in time; axes before broadcast.
 
     Sakoe and Chiba (1978): the root of the least sum of squared differences over all monotone alignments that stay
-    within `band` steps of the diagonal and move all channels together. Written here because the maintained libraries
-    bring a compiler (tslearn and aeon need numba) or walk over pairs one by one (dtaidistance).
+    within `band` steps of the diagonal. The maintained libraries need numba or walk over pairs one by one.
     """
     num_steps, shape = first.shape[-2], np.broadcast_shapes(first.shape[:-2], second.shape[:-2])
     outside = np.full(shape, np.inf)
@@ -71,7 +64,8 @@ def warped_distances(first: np.ndarray, second: np.ndarray, band: int) -> np.nda
 
 def _radii(points: np.ndarray, neighbours: int) -> np.ndarray:
     """Returns each point's squared distance to its k-th nearest other point."""
-    return np.asarray(nearest(points, points, min(neighbours, len(points) - 1) + 1)[1][:, -1])
+    rank = min(neighbours, len(points) - 1)
+    return np.concatenate([np.partition(tile, rank, axis=1)[:, rank] for tile in _distances(points, points)])
 
 
 def ball_shares(real: np.ndarray, candidate: np.ndarray, neighbours: int = NEIGHBOURS) -> dict[str, np.ndarray]:
@@ -83,11 +77,11 @@ def ball_shares(real: np.ndarray, candidate: np.ndarray, neighbours: int = NEIGH
     """
     limits = _radii(real, neighbours), _radii(candidate, neighbours)
     covered, holders = np.zeros(len(real), dtype=bool), []
-    for distances in squared_distances(candidate, real):
+    for distances in _distances(candidate, real):
         inside = distances <= limits[0]
         holders.append(inside.sum(axis=1))
         covered |= inside.any(axis=0)
-    recalled = [(distances <= limits[1]).any(axis=1) for distances in squared_distances(real, candidate)]
+    recalled = [(distances <= limits[1]).any(axis=1) for distances in _distances(real, candidate)]
     count = np.concatenate(holders)
     return {
         "precision": (count > 0).astype(float),
@@ -112,11 +106,6 @@ def _balls(name: str, comparison: Comparison, effort: Effort, seed: int) -> Meas
     return mean_share(shares[name], unit, effort, seed, notes=(note,))
 
 
-def nearer_to_training(to_training: np.ndarray, to_others: np.ndarray) -> np.ndarray:
-    """Returns 1 for each candidate that is nearer to its nearest training series, 0 to another one, ½ to neither."""
-    return np.asarray((to_training < to_others) + 0.5 * (to_training == to_others))
-
-
 def corrected_share(share: Numbers, num_training: int, num_others: int) -> Numbers:
     """Returns the share of the training side with its odds divided by what mere number gives it.
 
@@ -128,9 +117,8 @@ def corrected_share(share: Numbers, num_training: int, num_others: int) -> Numbe
 
 def _copied(comparison: Comparison, effort: Effort, seed: int) -> Measured:
     real, candidate, reference = flat_series(comparison.real, comparison.candidate, comparison.reference)
-    to_training, to_others = (nearest(candidate, side)[1][:, 0] for side in (real, reference))
-    share = nearer_to_training(to_training, to_others)
-    return _corrected(share, comparison, comparison.candidate.unit, effort, seed)
+    distances = [nearest(candidate, side)[1][:, 0] for side in (real, reference)]
+    return _nearer_to_training(distances, comparison, comparison.candidate.unit, effort, seed)
 
 
 def _copied_warped(comparison: Comparison, effort: Effort, seed: int) -> Measured:
@@ -140,24 +128,27 @@ def _copied_warped(comparison: Comparison, effort: Effort, seed: int) -> Measure
     """
     real, candidate, reference = flat_series(comparison.real, comparison.candidate, comparison.reference)
     rows = np.sort(np.random.default_rng(seed).permutation(len(candidate))[:_WARPED_CANDIDATES])
-    pool = np.concatenate([comparison.real_unit, comparison.reference_unit]).astype(np.float64)
+    pool = np.concatenate([comparison.unit(p) for p in (comparison.real, comparison.reference)]).astype(np.float64)
     number, band = min(_WARPED_NEIGHBOURS, len(pool)), max(1, math.ceil(BAND * comparison.real.num_steps))
     places, _ = nearest(candidate[rows], np.concatenate([real, reference]), number)
-    distances = warped_distances(comparison.candidate_unit[rows, None].astype(np.float64), pool[places], band)
-    training = places < len(real)
-    sides = (np.where(side, distances, np.inf).min(axis=1) for side in (training, ~training))
-    measured = _corrected(nearer_to_training(*sides), comparison, comparison.candidate.unit[rows], effort, seed)
+    own = comparison.unit(comparison.candidate)[rows, None].astype(np.float64)
+    distances, training = warped_distances(own, pool[places], band), places < len(real)
+    sides = [np.where(side, distances, np.inf).min(axis=1) for side in (training, ~training)]
     note = (
         f"{len(rows)} candidates; dynamic time warping by at most {band} steps ({BAND:.0%} of the length) of their "
         f"{number} nearest series."
     )
-    return replace(measured, notes=(*measured.notes, note))
+    return _nearer_to_training(sides, comparison, comparison.candidate.unit[rows], effort, seed, note)
 
 
-def _corrected(share: np.ndarray, comparison: Comparison, unit: np.ndarray, effort: Effort, seed: int) -> Measured:
+def _nearer_to_training(
+    distances: list[np.ndarray], comparison: Comparison, unit: np.ndarray, effort: Effort, seed: int, *notes: str
+) -> Measured:
+    """Returns the corrected share of candidates nearer to a training series than to others; equally near counts ½."""
+    share = (distances[0] < distances[1]) + 0.5 * (distances[0] == distances[1])
     sizes = comparison.real.num_series, comparison.reference.num_series
     note = f"{sizes[0]} training series and {sizes[1]} others, Euclidean distance of scaled series."
-    plain = mean_share(share, unit, effort, seed, notes=(note,))
+    plain = mean_share(share, unit, effort, seed, notes=(note, *notes))
     assert plain.replicates is not None
     corrected = corrected_share(plain.replicates, *sizes)
     return replace(plain, value=corrected_share(plain.value, *sizes), replicates=corrected)
@@ -203,17 +194,17 @@ _NAEEM = "Naeem et al. (2020), arXiv:2002.09797"
 _higher, _near = partial(_metric, direction="higher"), partial(_metric, direction="near")
 METRICS = (
     _higher("precision", "Precision: synthetic series inside the real support", _KYNKAANNIEMI),
-    _higher("recall", "Real series that lie among candidates", _KYNKAANNIEMI),
-    _near("density", "Real neighbourhoods around each candidate", f"{_NAEEM}, Eq. 3", range=ABOVE),
-    _higher("coverage", "Real neighbourhoods with a candidate in them", f"{_NAEEM}, Eq. 4"),
-    _near("copied", "Nearer to training series than to others", _COPIED, measure=_copied),
+    _higher("recall", "Recall: real series inside the synthetic support", _KYNKAANNIEMI),
+    _near("density", "Density: real neighbourhoods around a synthetic series", f"{_NAEEM}, Eq. 3", range=ABOVE),
+    _higher("coverage", "Coverage: real neighbourhoods that hold a synthetic series", f"{_NAEEM}, Eq. 4"),
+    _near("copied", "Nearest neighbour in the training set rather than held out", _COPIED, measure=_copied),
     _near(
-        "copied_warped", "Nearer to training series than to others, warped in time", _COPIED, measure=_copied_warped,
-        seconds=1.1,
+        "copied_warped", "Nearest neighbour in the training set, by dynamic time warping", _COPIED,
+        measure=_copied_warped, seconds=1.1,
     ),
     _near(
-        "variety", "Distance to the nearest fellow, over that of real series",
-        "mean nearest-neighbour distance, candidate over real", measure=_variety, range=ABOVE,
+        "variety", "Diversity: nearest-neighbour distance among synthetic series",
+        "mean distance to the nearest neighbour in the same set, candidate over real", measure=_variety, range=ABOVE,
     ),
-    _near("doubles", "Series that occur more than once", "share of exact duplicates", measure=_doubles),
+    _near("doubles", "Exact duplicates", "share of series that occur more than once", measure=_doubles),
 )  # fmt: skip

@@ -222,8 +222,7 @@ def check_save_and_load_change_nothing(synthesizer: Synthesizer) -> None:
         loaded = Release.load(Path(folder) / "release")
     expect(set(loaded.arrays) == set(release.arrays), "Arrays were lost or added.")
     for name, array in release.arrays.items():
-        expect(loaded.arrays[name].dtype == array.dtype, f"'{name}' changed its dtype.")
-        expect(np.array_equal(loaded.arrays[name], array), f"'{name}' changed.")
+        np.testing.assert_array_equal(loaded.arrays[name], array, f"'{name}' changed.", strict=True)  # its dtype, too
     expect(loaded.schema == release.schema, "The schema changed.")
     expect(loaded.synthesizer == synthesizer, "The method's options changed.")
     expect(loaded.certificate == saved.certificate, "The certificate changed.")
@@ -341,17 +340,16 @@ def fit(synthesizer: Synthesizer, panel: Panel, noise: NoiseSource | None = None
     return synthesizer.fit(panel, new_ledger(), noise=noise)
 
 
-_RELEASED: dict[tuple[str, bool], tuple[Synthesizer, Release]] = {}
+_RELEASED: dict[tuple[str, bool], Release] = {}
 
 
 def released(synthesizer: Synthesizer, *, plain: bool = False) -> Release:
     """Returns a release that checks may read and not change: one per method and schema, fitted on first use."""
-    key = (synthesizer.name, plain)
-    held = _RELEASED.get(key)
-    if held is None or type(held[0]) is not type(synthesizer) or held[0] != synthesizer:
-        held = synthesizer, fit(synthesizer, make_panel(plain_schema() if plain else rich_schema()))
-        _RELEASED[key] = held
-    return held[1]
+    held = _RELEASED.get((synthesizer.name, plain))
+    if held is None or held.synthesizer != synthesizer:
+        held = fit(synthesizer, make_panel(plain_schema() if plain else rich_schema()))
+        _RELEASED[synthesizer.name, plain] = held
+    return held
 
 
 def new_key() -> SigningKey:
@@ -380,8 +378,7 @@ def expect_raises(kind: type[UnderstudyError], attempt: Callable[[], Any]) -> No
 def expect_same_series(first: Panel, second: Panel) -> None:
     """Expects the same series, bit by bit."""
     for part in ("values", "lengths", "static"):
-        same = np.array_equal(getattr(first, part), getattr(second, part), equal_nan=True)
-        expect(same, f"The {part} changed on the way.")
+        np.testing.assert_array_equal(getattr(first, part), getattr(second, part), f"The {part} changed on the way.")
 
 
 def expect_valid_samples(release: Release) -> None:

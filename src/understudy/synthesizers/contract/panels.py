@@ -30,6 +30,7 @@ from understudy.data.panel import broadcast_context
 NUM_UNITS = 211  # prime, and no size that a schema below implies: it must not show in a release
 STEPS, MIN_STEPS = 8, 3
 _GAP = 0.15  # chance of a missing value where a column allows it
+_ONE_MORE = ((0, 1), (0, 0), (0, 0))  # series
 
 _CHANNELS: tuple[Channel, ...] = (
     Continuous("load", 0.0, 20.0, missing=True),
@@ -96,16 +97,20 @@ def make_panel(schema: Schema, num_units: int = NUM_UNITS, *, seed: int = 5, own
     lengths = np.full(len(unit), schema.num_steps, dtype=np.int32)
     if schema.time.min_steps is not None:
         lengths = rng.integers(schema.time.min_steps, schema.num_steps + 1, len(unit)).astype(np.int32)
-    level = rng.normal(size=(len(unit), 1))
-    columns = [_walk(channel, level, schema.num_steps, rng) for channel in schema.channels]
+    level, shape = rng.normal(size=(len(unit), 1)), (len(unit), schema.num_steps)
+    walks = (level + rng.normal(size=shape).cumsum(axis=1) / np.sqrt(schema.num_steps) for _ in schema.channels)
+    columns = [_values(channel, walk, rng) for channel, walk in zip(schema.channels, walks, strict=True)]
     values = constraints.apply(np.stack(columns, axis=2).astype(np.float32), schema, context=context)
     values[np.arange(schema.num_steps) >= lengths[:, None]] = np.nan
+    static = np.zeros((len(unit), len(schema.static)), dtype=np.float32)
+    for place, column in enumerate(schema.static):
+        static[:, place] = _values(column, level[:, 0] + rng.normal(size=len(unit)), rng)
     return Panel(
         schema=schema,
         values=values,
         lengths=lengths,
         unit=unit.astype(np.int64),
-        static=_static(schema, level, rng),
+        static=static,
         context=context,
         shared_context=None if context is None or own_context else shared_context(schema),
     )
@@ -128,8 +133,7 @@ def one_unit_more(panel: Panel) -> Panel:
     context = panel.context
     if context is not None:
         shared = context.strides[0] == 0
-        last = context[-1:]
-        context = broadcast_context(context[0], panel.num_series + 1) if shared else np.concatenate([context, last])
+        context = broadcast_context(context[0], len(context) + 1) if shared else np.pad(context, _ONE_MORE, mode="edge")
     return replace(
         panel,
         values=np.concatenate([panel.values, values]),
@@ -153,32 +157,16 @@ def _context(schema: Schema, num_series: int, rng: np.random.Generator, own: boo
     if not own:
         return broadcast_context(shared_context(schema), num_series)
     low, high = np.array([channel.bounds for channel in schema.context]).T
-    level = rng.random((num_series, 1, len(low)))
-    whole = np.broadcast_to(level, (num_series, schema.num_steps, len(low)))
-    return np.asarray(low + (high - low) * whole, dtype=np.float32)
+    level = rng.random((num_series, 1, len(low))).repeat(schema.num_steps, axis=1)
+    return np.asarray(low + (high - low) * level, dtype=np.float32)
 
 
-def _walk(channel: Channel, level: np.ndarray, num_steps: int, rng: np.random.Generator) -> np.ndarray:
-    """Returns [series, step]: a level, movements around it, and gaps where the channel allows them."""
-    moves = level + rng.normal(size=(len(level), num_steps)).cumsum(axis=1) / np.sqrt(num_steps)
-    values = _onto(channel, 1 / (1 + np.exp(-moves)))
+def _values(channel: Channel, scores: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Returns values between the bounds, with gaps where the channel allows them."""
+    low, high = channel.bounds
+    values = low + (high - low) / (1 + np.exp(-scores))
+    if not isinstance(channel, Continuous):
+        values = np.rint(values)
     if channel.missing:
         values[rng.random(values.shape) < _GAP] = np.nan
-    return values
-
-
-def _static(schema: Schema, level: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    static = np.zeros((len(level), len(schema.static)), dtype=np.float32)
-    for place, column in enumerate(schema.static):
-        ranks = 1 / (1 + np.exp(-level[:, 0] - rng.normal(size=len(level))))
-        values = _onto(column, ranks)
-        if column.missing:
-            values[rng.random(len(values)) < _GAP] = np.nan
-        static[:, place] = values
-    return static
-
-
-def _onto(channel: Channel, ranks: np.ndarray) -> np.ndarray:
-    low, high = channel.bounds
-    values = low + (high - low) * ranks
-    return values if isinstance(channel, Continuous) else np.rint(values)
+    return np.asarray(values)

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from understudy.data.masks import Coins, training_masks
+from understudy.data.masks import Uniform, training_masks, whole
 from understudy.nn.diffusion import Diffusion
 from understudy.synthesizers.dit.interpolation import interpolate
 from understudy.training.batches import Batch
@@ -25,45 +25,19 @@ Prediction = Literal["velocity", "noise"]
 _CHUNK_ENTRIES = 1 << 18
 
 
-def draw_hidden(num_series: int, num_steps: int, num_channels: int, num_static: int, rng: Coins) -> np.ndarray:
+def draw_hidden(num_steps: int, num_channels: int, num_static: int, uniform: Uniform) -> np.ndarray:
     """Returns True [series, step, column] where an entry is hidden in training.
 
     Steps as the paper hides them. Real gaps are in one channel and not in all, so every second series has them hidden
     in some channels only. Static columns are hidden as a whole by a coin each. Where all steps are hidden, so is all.
     """
-    steps = training_masks(num_series, num_steps, rng)
+    steps = training_masks(num_steps, uniform)
     everything = np.asarray(steps.all(axis=1, keepdims=True))
-    some = rng.random((num_series, num_channels)) < 0.5
-    some |= ~some.any(axis=1, keepdims=True) | (rng.random((num_series, 1)) < 0.5) | everything
-    static = (rng.random((num_series, num_static)) < 0.5) | everything
-    hidden = np.concatenate([some, static], axis=1)[:, None, :]
-    along = np.concatenate([np.ones(num_channels, bool), np.zeros(num_static, bool)])
-    return np.asarray(hidden & np.where(along, steps[:, :, None], True))
-
-
-@dataclass(frozen=True, eq=False)
-class RowCoins:
-    """Random numbers of a torch generator, as numpy hands them out; rows belong to windows. Implements `Coins`."""
-
-    generator: torch.Generator
-
-    def random(self, size: int | tuple[int, ...]) -> np.ndarray:
-        """Returns uniform numbers in [0, 1)."""
-        shape = (size,) if isinstance(size, int) else size
-        drawn = torch.rand(shape, generator=self.generator, dtype=torch.float64, device=self.generator.device)
-        return np.asarray(drawn.cpu())
-
-    def uniform(self, low: float, high: float, size: int | tuple[int, ...]) -> np.ndarray:
-        """Returns uniform numbers in [low, high)."""
-        return low + (high - low) * self.random(size)
-
-    def integers(self, low: int, high: int, size: int | tuple[int, ...]) -> np.ndarray:
-        """Returns whole numbers from low to high − 1."""
-        return np.minimum(np.floor(self.uniform(low, high, size)), high - 1).astype(np.int64)
-
-    def permuted(self, x: np.ndarray, *, axis: int) -> np.ndarray:
-        """Returns the array with every row in an order of its own."""
-        return np.take_along_axis(x, self.random(x.shape).argsort(axis=axis), axis=axis)
+    some = uniform(num_channels) < 0.5
+    some |= ~some.any(axis=1, keepdims=True) | (uniform(1) < 0.5) | everything
+    static = (uniform(num_static) < 0.5) | everything
+    along = np.repeat(static[:, None], num_steps, axis=1)
+    return np.concatenate([some[:, None] & steps[:, :, None], along], axis=2)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -77,7 +51,7 @@ class Denoising:
         num_classes: Class that stands for "not said".
         draws: Triples of diffusion time, noise and mask that each window is shown with; their losses are averaged
             before the clip, so they cost no privacy.
-        drop: Share of rows whose class, and whose context from some step on, is not said (classifier-free).
+        drop: Share of rows whose class, and whose context from some step on, is not said, as when gaps are filled.
     """
 
     autocovariance: np.ndarray
@@ -92,40 +66,36 @@ class Denoising:
         """Returns the mean squared error over hidden, known entries, one for each draw of each window."""
         shown_batch = {name: tensor.repeat_interleave(self.draws, 0) for name, tensor in batch.items()}
         x, known = shown_batch["x"], shown_batch["known"]
-        rng = RowCoins(generator)
+
+        def uniform(columns: int) -> np.ndarray:  # of torch, whose draws the engine can tell apart by unit
+            shape, device = (len(x), columns), generator.device
+            return np.asarray(torch.rand(shape, generator=generator, dtype=torch.float64, device=device).cpu())
+
         num_static = x.shape[2] - self.num_channels
-        hidden = torch.from_numpy(draw_hidden(len(x), x.shape[1], self.num_channels, num_static, rng)).to(x.device)
+        hidden = torch.from_numpy(draw_hidden(x.shape[1], self.num_channels, num_static, uniform)).to(x.device)
         scored, shown = (hidden & known).to(x.dtype), (known & ~hidden).to(x.dtype)
         mean, deviation, level = self._interpolated(x, shown)
         measured = (x - mean) / deviation * scored
         time, noise = DDPM.draw_times(len(x), generator), torch.randn(x.shape, generator=generator).to(x)
         target = noise if self.predicts == "noise" else DDPM.velocity(measured, noise, time)
         noisy = DDPM.noised(measured, noise, time) * scored
-        found = model(noisy, time, x - level, shown, *self._said(shown_batch, rng))
+        found = model(noisy, time, x - level, shown, *self._said(shown_batch, uniform))
         return ((found - target).square() * scored).sum((1, 2)) / scored.sum((1, 2)).clamp_min(1.0)
 
-    def _said(self, batch: Batch, rng: Coins) -> tuple[Tensor, Tensor | None]:
+    def _said(self, batch: Batch, uniform: Uniform) -> tuple[Tensor, Tensor | None]:
         """Returns classes and contexts, some of them left unsaid."""
         label, context = batch["label"], batch.get("context")
-        silent = torch.from_numpy(rng.random(len(label)) < self.drop).to(label.device)
+        silent = torch.from_numpy(uniform(1)[:, 0] < self.drop).to(label.device)
         label = torch.where(silent, self.num_classes, label)
         if context is None:
             return label, None
         steps = context.shape[1]
-        until = np.where(rng.random(len(label)) < self.drop, rng.integers(0, steps, len(label)), steps)
-        said = torch.from_numpy(np.arange(steps) < until[:, None]).to(context)
+        until = np.where(uniform(1) < self.drop, whole(uniform(1), 0, steps - 1), steps)
+        said = torch.from_numpy(np.arange(steps) < until).to(context)
         return label, context * said.unsqueeze(2)
 
     @torch.no_grad()
-    def fill(
-        self,
-        model: nn.Module,
-        rows: Mapping[str, np.ndarray],
-        start: np.ndarray,
-        *,
-        num_steps: int,
-        guidance: float = 0.0,
-    ) -> np.ndarray:
+    def fill(self, model: nn.Module, rows: Mapping[str, np.ndarray], start: np.ndarray, num_steps: int) -> np.ndarray:
         """Returns scores [row, step, column] drawn for hidden entries by DDIM; others mean nothing.
 
         Few steps of DDIM draw a little too narrowly, by a factor that is known for numbers nobody can predict; draws
@@ -134,26 +104,20 @@ class Denoising:
         Args:
             rows: As in training, and "hidden": True where to fill. All of it public or the caller's own.
             start: Noise to draw from, such as `mirrored_noise`.
-            guidance: How far to go beyond what class and context say, away from what is said without them.
         """
         parts = [np.zeros((0, *start.shape[1:]), dtype=np.float32)]
         size = max(1, _CHUNK_ENTRIES // max(1, int(np.prod(start.shape[1:]))))
         for first in range(0, len(start), size):
             some = {name: torch.from_numpy(np.array(array[first : first + size])) for name, array in rows.items()}
-            parts.append(self._filled(model, some, torch.from_numpy(start[first : first + size]), num_steps, guidance))
+            parts.append(self._filled(model, some, torch.from_numpy(start[first : first + size]), num_steps))
         return np.concatenate(parts)
 
-    def _filled(self, model: nn.Module, rows: Batch, start: Tensor, num_steps: int, guidance: float) -> np.ndarray:
-        hidden, label, context = rows["hidden"], rows["label"], rows.get("context")
-        shown = (rows["known"] & ~hidden).float()
+    def _filled(self, model: nn.Module, rows: Batch, start: Tensor, num_steps: int) -> np.ndarray:
+        hidden, shown = rows["hidden"], (rows["known"] & ~rows["hidden"]).float()
         mean, deviation, level = self._interpolated(rows["x"], shown)
-        silent = torch.full_like(label, self.num_classes), None if context is None else torch.zeros_like(context)
 
         def predict(noisy: Tensor, time: Tensor) -> Tensor:
-            given = (noisy * hidden, time, rows["x"] - level, shown)
-            found = model(*given, label, context)
-            if guidance:
-                found = found + guidance * (found - model(*given, *silent))
+            found = model(noisy * hidden, time, rows["x"] - level, shown, rows["label"], rows.get("context"))
             return found if self.predicts == "noise" else DDPM.noise_of(found, noisy, time)
 
         drawn = DDPM.implicit(predict, start, num_steps) / DDPM.left_by_implicit(num_steps)

@@ -16,8 +16,7 @@ Not to be confused with the published noise levels, which promise nothing (an ε
 sensitivity: the clip bounds it, nothing else does.
 
 References: DP-aware AdaLN-Zero; Peebles & Xie, arXiv:2212.09748 (DiT); Song et al., arXiv:2010.02502
-(DDIM); Salimans & Ho, arXiv:2202.00512 (velocity); Ho & Salimans, arXiv:2207.12598 (classifier-free guidance); Abadi et
-al., arXiv:1607.00133 (DP-SGD).
+(DDIM); Salimans & Ho, arXiv:2202.00512 (velocity); Abadi et al., arXiv:1607.00133 (DP-SGD).
 """
 
 from collections.abc import Mapping
@@ -28,14 +27,15 @@ import numpy as np
 import torch
 
 from understudy.data import Panel, Schema
-from understudy.data.timegrid import parse_frequency
+from understudy.data.panel import broadcast_context
+from understudy.data.timegrid import steps_per_day
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics import facts
-from understudy.statistics.columns import classes_of, num_labels, single_columns, static_values
+from understudy.statistics.columns import classes_of, num_labels, single_columns
 from understudy.statistics.facts import Facts
 from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
 from understudy.synthesizers.dit import interpolation, scores
@@ -47,16 +47,10 @@ from understudy.synthesizers.dit.scores import NormalScores, ranks_by_nodes, rel
 from understudy.synthesizers.options import recipe_of, require_above_zero
 from understudy.synthesizers.packs import Pack
 from understudy.synthesizers.sampling import CompletionRequest, num_pooled, sample_classes, score_nodes
-from understudy.training import DPSGDConfig, Optimisation, Task, UnitBatches, UnitWindows, WindowBatches, adam, train
-from understudy.training.networks import load_arrays, meta_device, num_parameters, to_arrays
-from understudy.training.plan import (
-    MOSTLY_NOISE,
-    TRAINING,
-    charged_config,
-    noise_ratio,
-    planned_noise,
-    training_plan,
-)
+from understudy.training import DPSGDConfig, Optimisation, adam
+from understudy.training.fit import fit_network, foretold
+from understudy.training.networks import load_arrays, num_parameters, to_arrays
+from understudy.training.plan import TRAINING, charged_config, noise_ratio, training_plan
 
 NETWORK = "network."  # prefix of the released weights
 REFERENCE = "reference"  # array of the magnitudes (C₀, Γ₀, B₀, A₀) that bounds are shares of
@@ -64,8 +58,6 @@ NODES = "nodes"  # array of quantiles of what the network samples, by which its 
 _AUTOCOVARIANCE, _SCALES = "autocovariance", "scales"  # arrays as `interpolation.ROWS` and `release_scales` have them
 _MEASURED = 256  # series that the quantiles are measured on
 _UNKNOWN_RATE = 0.1  # of units in an iteration, where the population is not known before it is bought
-_DAY = 86_400_000_000  # microseconds
-_BOUGHT = 0.3  # share of the progress that purchases take
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -87,7 +79,6 @@ class DiT(Synthesizer):
         pack: File of a pack from `understudy pretrain dit`: reference magnitudes for the bounds and, unless it holds
             magnitudes only, weights to start from, of the shape of the recipe's network.
         sampling_steps: Steps of DDIM.
-        guidance: Weight of classifier-free guidance by class and context; 0 for none.
         seed: Seed for weight initialisation.
     """
 
@@ -98,14 +89,11 @@ class DiT(Synthesizer):
     recipe: Recipe = DEFAULT
     pack: str | None = None
     sampling_steps: int = 25
-    guidance: float = 0.0
     seed: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "recipe", recipe_of(self.recipe, Recipe))
         require_above_zero(self, "sampling_steps")
-        if not self.guidance >= 0:
-            raise InputError(f"guidance: 0 or more is expected, got {self.guidance}.")
 
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
         """What is bought beforehand, then DP-SGD with the rest; an event is priced by the windows it can touch."""
@@ -125,8 +113,8 @@ class DiT(Synthesizer):
     def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
         """Buys the facts, trains the network, and returns both.
 
-        Privacy: unit and neighbours as the schema says. `facts.buy` and `train` look at private series through the
-        grant. A unit's windows are shown several times and averaged before the clip; an event takes away at most
+        Privacy: unit and neighbours as the schema says. `facts.buy` and `fit_network` look at private series through
+        the grant. A unit's windows are shown several times and averaged before the clip; an event takes away at most
         `influence` windows, because windows with an empty step take no part.
         """
         schema, recipe, bare = private.schema, self.recipe, private.without_context()
@@ -142,45 +130,33 @@ class DiT(Synthesizer):
         examples = encoding.examples(panel.values, panel.static, classes_of(panel), panel.context)
         if recipe.interpolated:
             autocovariance = release_autocovariance(private, examples, encoding.variances, season_of(schema), grant)
-        progress("private training", _BOUGHT)
         denoising = self.denoising(schema, autocovariance)
-        batches = self._batches(schema, private.influence)
-        unit = None if schema.unit.kind == "event" else panel.unit
-        windows = UnitWindows(examples, unit, batches, np.random.default_rng())
-        plan = charged_config(grant.plan.event(TRAINING), private.population, recipe.clipping_norm, batches)
-        louder = noise_ratio(plan.event.noise_multiplier, num_parameters(model), plan.expected_batch)
+        config = charged_config(grant.plan.event(TRAINING), private.population, recipe.clipping_norm)
+        louder = noise_ratio(config.event.noise_multiplier, num_parameters(model), config.expected_batch)
         rate = recipe.learning_rate / (max(1.0, louder) if recipe.rate_by_noise else 1.0)
-        train(
-            Task(model=model, loss=denoising.loss, windows=windows),
-            plan,
-            grant,
-            label=TRAINING,
-            optimisation=Optimisation(
-                make=adam(rate, recipe.weight_decay),
-                warm_up=recipe.warm_up_iterations,
-                average_decay=recipe.ema or None,
-            ),
-            progress=lambda done, planned: progress("private training", _BOUGHT + (1 - _BOUGHT) * done / planned),
+        optimisation = Optimisation(
+            make=adam(rate, recipe.weight_decay), warm_up=recipe.warm_up_iterations, average_decay=recipe.ema or None
+        )
+        fit_network(
+            model, denoising.loss, examples, private, config, grant, optimisation=optimisation, progress=progress
         )
         arrays = {**released.to_arrays(), **to_arrays(model, NETWORK), REFERENCE: reference}
         arrays |= {_AUTOCOVARIANCE: denoising.autocovariance, _SCALES: sizes}
-        rng, shares = np.random.default_rng(self.seed), released.label_share
-        labels = rng.choice(len(shares), size=num_pooled(schema, _MEASURED), p=shares / shares.sum())
-        sampled = self._whole(self.released(schema, arrays), labels, private.shared_context, rng)
+        rng, number = np.random.default_rng(self.seed), num_pooled(schema, _MEASURED)
+        shared = private.shared_context
+        context = None if shared is None else broadcast_context(shared, number)
+        request = SampleRequest(num_series=number, rng=rng, context=context)
+        sampled = self._whole(self.released(schema, arrays), sample_classes(released, request), request)
         return {**arrays, NODES: score_nodes(sampled[:, : schema.num_steps].astype(np.float64))}
 
     def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         """Returns series with everything hidden and filled."""
-        released, rng, channels = self.released(schema, arrays), request.rng, schema.num_channels
-        bought, labels = released.facts, sample_classes(released.facts, request)
-        sampled = self._whole(released, labels, request.context, rng)
-        ranks = ranks_by_nodes(sampled, arrays[NODES])
-        lengths = bought.sample_lengths(schema, request.num_series, rng)
-        values = released.encoding.values(ranks)
-        values[bought.sample_missing(schema, sampled[:, : schema.num_steps, :channels], lengths, rng)] = np.nan
-        single = released.encoding.marginals[channels:]
-        static = static_values(schema, labels, ranks[:, 0, channels:], single, bought.static_missing, rng)
-        return request.panel(schema, values, lengths, static)
+        released, channels = self.released(schema, arrays), schema.num_channels
+        classes = sample_classes(released.facts, request)
+        sampled = self._whole(released, classes, request)
+        ranks, scores = ranks_by_nodes(sampled, arrays[NODES]), sampled[:, : schema.num_steps, :channels]
+        values, single = released.encoding.values(ranks), ranks[:, 0, channels:]
+        return request.panel(schema, *released.facts.completed(schema, values, scores, classes, single, request.rng))
 
     def complete(self, arrays: dict[str, np.ndarray], schema: Schema, gaps: CompletionRequest) -> np.ndarray:
         """Returns one filling of the hidden entries of the caller's series, the others as they were."""
@@ -192,17 +168,13 @@ class DiT(Synthesizer):
         hidden = np.zeros(rows["x"].shape, dtype=bool)
         hidden[:, : schema.num_steps, : schema.num_channels] = gaps.hidden
         start = mirrored_noise(hidden.shape, gaps.rng, gaps.draws)
-        filled = released.encoding.values_of_scores(self._filled(released, {**rows, "hidden": hidden}, start))
+        drawn = released.denoising.fill(released.model, {**rows, "hidden": hidden}, start, self.sampling_steps)
+        filled = released.encoding.values_of_scores(drawn)
         return np.where(gaps.hidden, filled, gaps.values)
 
     def outlook(self, schema: Schema, guarantee: Guarantee) -> tuple[str, ...]:
         """Says how the gradients' noise compares with what a batch can say, and what an event is."""
-        config, ratio = self._config(schema), self._ratio(schema, guarantee)
-        told = (
-            f"{self._num_parameters(schema)} parameters learn in {config.iterations} iterations of "
-            f"{config.expected_batch:.0f} expected; the noise on a summed gradient is {ratio:.2g} times the largest "
-            "possible sum" + (", so most of what is learned is noise." if ratio > MOSTLY_NOISE else ".")
-        )
+        told = self._foretold(schema, guarantee)[1]
         if schema.unit.kind != "event":
             return (told,)
         protected = f"any {schema.unit.event_steps} consecutive steps of {schema.time.frequency} of one series"
@@ -210,7 +182,7 @@ class DiT(Synthesizer):
 
     def gradient_noise(self, schema: Schema, guarantee: Guarantee) -> float | None:
         """That of the transformer; none with a pack: what public weights are worth under noise was not measured."""
-        return self._ratio(schema, guarantee) if self.pack is None else None
+        return self._foretold(schema, guarantee)[0] if self.pack is None else None
 
     def own_inputs(self) -> Mapping[str, str]:
         """The pack."""
@@ -219,15 +191,9 @@ class DiT(Synthesizer):
 
     def empty_network(self, schema: Schema, reference: np.ndarray | None = None) -> MaskedDiT:
         """Returns the network for a schema before it learned anything, the same for the same seed."""
-        network, shape = self.recipe.network, self.pack_shape(schema)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
-            return MaskedDiT(
-                channels=shape.pop("columns"),
-                num_classes=shape.pop("classes"),
-                bounds=network.bounds(reference),
-                **shape,
-            )
+            return MaskedDiT(**self.pack_shape(schema), bounds=self.recipe.network.bounds(reference))
 
     def reference(self) -> np.ndarray:
         """Returns the pack's magnitudes, or the constants that stand for them."""
@@ -262,24 +228,19 @@ class DiT(Synthesizer):
         """Returns what weights have to agree on with the run that starts from them."""
         network = self.recipe.network
         own = {name: getattr(network, name) for name in ("width", "depth", "num_heads")}
-        public = {"columns": _num_columns(schema), "context": len(schema.context), "classes": num_labels(schema)}
+        public = {"channels": _num_columns(schema), "context": len(schema.context), "num_classes": num_labels(schema)}
         return {**own, "patch": network.patch_for(schema.num_steps), **public}
 
-    def _whole(
-        self, released: Released, labels: np.ndarray, context: np.ndarray | None, rng: np.random.Generator
-    ) -> np.ndarray:
+    def _whole(self, released: Released, classes: np.ndarray, request: SampleRequest) -> np.ndarray:
         """Returns scores [series, step, column] of whole series of the given classes."""
         schema, encoding = released.encoding.schema, released.encoding
-        shape = (len(labels), encoding.num_steps, _num_columns(schema))
-        empty = np.full((len(labels), schema.num_steps, schema.num_channels), np.nan, np.float32)
-        nothing = np.full((len(labels), len(schema.static)), np.nan, np.float32)
+        shape = (len(classes), encoding.num_steps, _num_columns(schema))
+        empty = np.full((len(classes), schema.num_steps, schema.num_channels), np.nan, np.float32)
+        nothing = np.full((len(classes), len(schema.static)), np.nan, np.float32)
         hidden = np.broadcast_to((np.arange(shape[1]) < schema.num_steps)[None, :, None], shape)
-        rows = {**encoding.examples(empty, nothing, labels, context), "hidden": hidden}
-        return self._filled(released, rows, mirrored_noise(shape, rng))
-
-    def _filled(self, released: Released, rows: Mapping[str, np.ndarray], start: np.ndarray) -> np.ndarray:
-        steps, guidance = self.sampling_steps, self.guidance
-        return released.denoising.fill(released.model, rows, start, num_steps=steps, guidance=guidance)
+        rows = {**encoding.examples(empty, nothing, classes, request.context), "hidden": hidden}
+        start = mirrored_noise(shape, request.rng)
+        return released.denoising.fill(released.model, rows, start, self.sampling_steps)
 
     def _loaded_pack(self) -> Pack | None:
         return None if self.pack is None else Pack.load(self.pack, self.name)
@@ -297,13 +258,9 @@ class DiT(Synthesizer):
                 "(`understudy pretrain dit`), or set the network's options as the pack has them."
             )
 
-    def _ratio(self, schema: Schema, guarantee: Guarantee) -> float:
-        noise = planned_noise(self.plan(schema, guarantee))
-        return noise_ratio(noise, self._num_parameters(schema), self._config(schema).expected_batch)
-
-    def _num_parameters(self, schema: Schema) -> int:
-        with meta_device():
-            return num_parameters(self.empty_network(self.learned_schema(schema)))
+    def _foretold(self, schema: Schema, guarantee: Guarantee) -> tuple[float, str]:
+        plan, batch = self.plan(schema, guarantee), self._config(schema).expected_batch
+        return foretold(plan, batch, lambda: self.empty_network(self.learned_schema(schema)))
 
     def _config(self, schema: Schema) -> DPSGDConfig:
         """DP-SGD before its noise is known, for the schema of a table."""
@@ -315,18 +272,13 @@ class DiT(Synthesizer):
             iterations=recipe.iterations,
             expected_batch=rate * contributions if contributions else float(recipe.batch),
             clip_norm=recipe.clipping_norm,
-            batches=self._batches(schema, self.influence(schema)),
+            max_windows=self.influence(schema) if schema.unit.kind == "event" else None,
         )
-
-    def _batches(self, schema: Schema, influence: int) -> UnitBatches | WindowBatches:
-        """One window of each unit; for events single windows, of which one event can take away `influence`."""
-        return WindowBatches(influence) if schema.unit.kind == "event" else UnitBatches()
 
 
 def season_of(schema: Schema) -> int:
     """Returns the steps of a day; 0 where a series is no longer than that, or its steps do not make up days."""
-    width = parse_frequency(schema.time.frequency).microseconds
-    day = _DAY // width if width and _DAY % width == 0 else 0
+    day = steps_per_day(schema.time)
     return day if 1 < day < schema.num_steps else 0
 
 

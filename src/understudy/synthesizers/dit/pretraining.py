@@ -135,4 +135,5 @@ def _some(examples: Mapping[str, np.ndarray], seed: int) -> dict[str, Tensor]:
 def _split(examples: dict[str, np.ndarray], seed: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     order = np.random.default_rng(seed).permutation(len(examples["x"]))
     held = max(1, int(_HELD_OUT * len(order)))
-    return tuple({name: array[rows] for name, array in examples.items()} for rows in (order[held:], order[:held]))  # type: ignore[return-value]
+    learned, kept = ({name: array[rows] for name, array in examples.items()} for rows in (order[held:], order[:held]))
+    return learned, kept

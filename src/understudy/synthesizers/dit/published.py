@@ -12,7 +12,7 @@ diffusion time, a summary of what is shown, and a class.
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -74,18 +74,13 @@ class Bounds:
         if not all(limit > 0 for limit in (self.condition, self.scale, self.shift, self.gate)):
             raise InputError("Bounds above 0 are expected, got one that is not. Use infinity for no bound.")
 
-    @property
-    def inside_the_ball(self) -> "Bounds":
-        """The same for conditions that were projected already: a network does that once for all its blocks."""
-        return replace(self, condition=math.inf)
-
 
 UNBOUNDED = Bounds()
 TIGHTNESS: Mapping[str, float] = {"loose": 1.0, "medium": 0.9, "tight": 0.75, "too-tight": 0.5}  # Section 5, presets
 
 
 class Modulation(nn.Module):
-    """The condition [unit, width] → one vector [unit, width] per role; zero at the start.
+    """The condition [unit, width], inside its ball → one vector [unit, width] per role; zero at the start.
 
     The scale is 1 + γ starting at γ = 0, as in DiT, so that the bound limits the deviation; Eq. 2 prints γ.
     """
@@ -103,8 +98,7 @@ class Modulation(nn.Module):
 
     def forward(self, condition: Tensor) -> list[Tensor]:
         """Returns shifts, *factors* and gates in the order of `roles`."""
-        small = projected(condition, self.bounds.condition)  # Eq. 5; |SiLU(a)| ≤ |a|, so it stays inside the ball
-        raw = self.linear(functional.silu(small))  # Eq. 6
+        raw = self.linear(functional.silu(condition))  # Eq. 6; |SiLU(a)| ≤ |a|, so it stays inside the ball
         kept = OPERATORS[self.bounds.operator](raw, self.limits) if self._is_bounded else raw  # Eq. 7
         parts = kept.chunk(len(self.roles), 1)
         return [1.0 + own if role == "scale" else own for own, role in zip(parts, self.roles, strict=True)]
@@ -184,9 +178,9 @@ class MaskedDiT(nn.Module):
         self.time = TimeEmbedding(width)
         self.summary = nn.Sequential(nn.Linear(NUM_STATISTICS * channels, width), nn.SiLU(), nn.Linear(width, width))
         self.label = nn.Embedding(num_classes + 1, width)
-        self.radius, inside = bounds.condition, bounds.inside_the_ball
-        self.blocks = nn.ModuleList(DiTBlock(width, num_heads, bounds=inside) for _ in range(depth))
-        self.condition = Modulation(width, SHIFT_SCALE, bounds=inside)
+        self.radius = bounds.condition
+        self.blocks = nn.ModuleList(DiTBlock(width, num_heads, bounds=bounds) for _ in range(depth))
+        self.condition = Modulation(width, SHIFT_SCALE, bounds=bounds)
         self.predict = nn.Linear(width, patch * channels)
         nn.init.normal_(self.label.weight, std=0.02)
         nn.init.zeros_(self.predict.weight)
@@ -220,7 +214,7 @@ class MaskedDiT(nn.Module):
         hidden = hidden + positions(hidden.shape[1], hidden.shape[2]).to(hidden)
         said = torch.full((len(noisy),), self.num_classes, device=noisy.device) if label is None else label
         condition = self.time(time) + self.summary(shown_statistics(given, shown)) + self.label(said)
-        condition = projected(condition, self.radius)  # Eq. 5
+        condition = projected(condition, self.radius)  # Eq. 5, once for all blocks
         for block in self.blocks:
             hidden = block(hidden, condition)
         output = self.predict(modulate(hidden, *self.condition(condition)))

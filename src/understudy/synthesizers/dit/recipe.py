@@ -62,8 +62,8 @@ class Network:
         condition, scale, shift, gate = (TIGHTNESS[self.tightness] * sizes).tolist()
         if self.bounded == "condition":
             return Bounds(condition=condition)
-        whole = Bounds(condition=condition, scale=scale, shift=shift, gate=gate, operator=self.operator)
-        return whole.inside_the_ball if self.bounded == "modulation" else whole
+        radius = math.inf if self.bounded == "modulation" else condition
+        return Bounds(condition=radius, scale=scale, shift=shift, gate=gate, operator=self.operator)
 
 
 @dataclass(frozen=True, kw_only=True)

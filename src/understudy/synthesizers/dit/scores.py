@@ -99,9 +99,9 @@ class NormalScores:
         if not self.schema.context:
             return None
         if context is None:
-            context = np.full((self.schema.num_steps, len(self.schema.context)), np.nan)
-        shared = context.ndim == 2 or (len(context) > 0 and context.strides[0] == 0)
-        own = np.asarray(context if context.ndim == 2 else context[0])[None] if shared else context
+            context = np.broadcast_to(np.nan, (num_series, self.schema.num_steps, len(self.schema.context)))
+        shared = len(context) > 0 and context.strides[0] == 0
+        own = context[:1] if shared else context
         low, high = np.array([channel.bounds for channel in self.schema.context]).T
         scaled = np.zeros((len(own), self.num_steps, own.shape[2]), dtype=np.float32)
         scaled[:, : own.shape[1]] = np.nan_to_num(2 * (own - low) / np.maximum(high - low, 1e-12) - 1)

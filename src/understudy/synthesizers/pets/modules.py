@@ -122,9 +122,8 @@ def _joint_factor(standard: Tensor) -> Tensor:
 def _drifted(residual: Tensor, rho: float, rng: np.random.Generator) -> Tensor:
     """Take the prior's share ρ of the residual from elsewhere in the series: same texture, another place."""
     num_series, num_steps = residual.shape[:2]
-    rotations = torch.cat([residual, residual], dim=1).unfold(1, num_steps, 1)  # [series, offset, channel, step]
-    offset = torch.as_tensor(rng.integers(num_steps, size=num_series))
-    elsewhere = rotations[torch.arange(num_series), offset].transpose(1, 2)
+    offset = torch.as_tensor(rng.integers(num_steps, size=(num_series, 1)))
+    elsewhere = residual[torch.arange(num_series)[:, None], (torch.arange(num_steps) + offset) % num_steps]
     return (1 - rho) * residual + (1 - (1 - rho) ** 2) ** 0.5 * elsewhere
 
 

@@ -25,7 +25,7 @@ from understudy.synthesizers.pets.modules import (
     shape_and_level,
 )
 from understudy.synthesizers.pets.networks import ConvVAE, PooledConv, TS2Vec
-from understudy.synthesizers.pets.rules import RuleBased, coloured_noise, in_turn, levels_of, spread, standardised
+from understudy.synthesizers.pets.rules import RuleBased, in_turn, levels_of
 from understudy.training.networks import to_arrays
 
 KL_WEIGHT, FREQUENCY_WEIGHT, DIFFERENCE_WEIGHT, PEAK_WEIGHT = 1e-3, 0.1, 0.5, 0.1
@@ -33,7 +33,6 @@ WARM_UP = 0.2  # share of the iterations in which the weight of the KL term grow
 PEAK_SHARE = 0.05  # of the steps stand out
 MIN_SERIES, MIN_STEPS = 32, 8
 MAX_ENCODER_STEPS = 256  # the small encoder reads longer series at this length
-GENERAL_STEPS = 128
 _DEGREES = (5, 60)  # of variations that the small encoder sees while it learns
 _HELD_OUT = 0.1
 Progress = Callable[[str, float], None]
@@ -307,18 +306,6 @@ def seen_by_voters(public: Generation, variation: Variation, num_series: int, rn
 
 def _shapes(series: np.ndarray) -> np.ndarray:
     return shape_and_level(torch.as_tensor(series))[0].numpy()
-
-
-def general_rules(num_series: int, rng: np.random.Generator) -> np.ndarray:
-    """Generate series of both presets of rules and irregular ones, in equal parts."""
-    numbers = [(num_series + place) // 3 for place in range(3)]
-    parts = [
-        RuleBased(num_steps=GENERAL_STEPS, preset=preset, levels="spread")(number, rng)
-        for preset, number in zip(("rich", "pets"), numbers, strict=False)
-    ]
-    irregular = standardised(coloured_noise(numbers[2], GENERAL_STEPS, rng))[:, :, None]
-    parts.append(spread(irregular, rng).astype(np.float32))
-    return np.concatenate(parts)[rng.permutation(num_series)]
 
 
 def drawn_from(series: np.ndarray) -> Generation:

@@ -4,7 +4,7 @@ Nothing here sees private data. `vote` returns noisy histograms (Algorithm 2, li
 in the same process or from a ballot of the data holder. Classes evolve side by side (Algorithm 1, line 2).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -31,9 +31,9 @@ class Population:
         series, static, group = series.astype(np.float32), static.astype(np.float32), group.astype(np.int64)
         return cls(series=series, static=static, group=group, ancestor=np.arange(len(series), dtype=np.int64))
 
-    def arrays(self, prefix: str = "") -> dict[str, np.ndarray]:
+    def arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays by name."""
-        return {f"{prefix}{field.name}": getattr(self, field.name) for field in fields(self)}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def take(self, rows: np.ndarray) -> "Population":
         """Return the chosen members, as often as they were chosen."""
@@ -48,9 +48,6 @@ class Population:
     def num_ancestors(self) -> int:
         """How many members of the first population have descendants; few mean that chance has thinned it out."""
         return len(np.unique(self.ancestor))
-
-
-Watch = Callable[[int, Population], None]  # (iterations done, population)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -103,16 +100,14 @@ def evolve(
     vote: Vote,
     stages: Sequence[tuple[float, float]],
     rng: np.random.Generator,
-    watch: Watch,
-) -> Population:
-    """Return S_T from S_0; `stages` holds the degree α_t and the threshold H of each iteration."""
-    for iteration, (degree, threshold) in enumerate(stages, start=1):  # Algorithm 1, line 5
+) -> Iterator[Population]:
+    """Yield S_1 to S_T from S_0; `stages` holds the degree α_t and the threshold H of each iteration."""
+    for degree, threshold in stages:  # Algorithm 1, line 5
         relatives, embeddings = propose(population, environment, degree, rng)
         noisy = vote(embeddings, population.group)  # line 6; Algorithm 2, lines 1 to 6
         weights = np.maximum(noisy - threshold, 0)  # Algorithm 2, line 7
         population = select(population, relatives, weights, environment, degree, rng)  # lines 7 to 9
-        watch(iteration, population)
-    return population
+        yield population
 
 
 def propose(

@@ -10,8 +10,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy.interpolate import PchipInterpolator
 
-from understudy.errors import InputError
-
 WAVES = ("none", "sine", "square", "triangle")
 TRENDS = ("fall", "rise", "steady", "turns")
 MAX_HARMONICS, MAX_CHANGES = 10, 3
@@ -19,6 +17,7 @@ _DECLARED_SEASON = 0.5  # share of series with the season of the declared calend
 _MIN_SEASON_STEPS, _MIN_NOISE_STEPS, _MIN_CHANGE_STEPS = 24, 33, 16  # shorter series have no such part
 # Means, deviations and bounds of series in working scale with levels "spread".
 MAX_MEAN, DEVIATIONS, BOUND = 2.0, (0.1, 1.5), 4.0
+GENERAL_STEPS = 128  # of the series that the general pack is trained on
 
 
 class Change(NamedTuple):
@@ -65,7 +64,8 @@ class Rules:
     changes: Mapping[str, float]  # weights of local changes
 
 
-PRESETS: Mapping[str, Rules] = {
+Preset = Literal["rich", "pets"]
+PRESETS: Mapping[Preset, Rules] = {
     "rich": Rules(
         waves=(0.7, 0.25, 0.02, 0.03),
         trends=(0.3, 0.3, 0.3, 0.1),
@@ -99,14 +99,12 @@ class RuleBased:
 
     num_steps: int
     num_channels: int = 1
-    preset: str = "rich"
+    preset: Preset = "rich"
     levels: np.ndarray | Literal["standard", "spread"] = "standard"
     season: int | None = None
     one_hot: tuple[tuple[int, int], ...] = ()
 
     def __call__(self, num_series: int, rng: np.random.Generator) -> np.ndarray:
-        if self.preset not in PRESETS:
-            raise InputError(f"preset: one of {', '.join(PRESETS)} is expected, got '{self.preset}'.")
         own = self._standard_series(num_series * self.num_channels, rng)
         series = own.reshape(num_series, self.num_channels, self.num_steps).transpose(0, 2, 1)
         if self.num_channels > 1:  # channels share a component, with signs and strengths at random
@@ -129,6 +127,18 @@ class RuleBased:
         add_changes(series, rules.changes, rng)
         series += draw_noise((waves == 0).all(axis=1), self.num_steps, rules, rng)
         return standardised(series)
+
+
+def general_rules(num_series: int, rng: np.random.Generator) -> np.ndarray:
+    """Generate series of both presets of rules and irregular ones, in equal parts."""
+    numbers = [(num_series + place) // 3 for place in range(3)]
+    parts = [
+        RuleBased(num_steps=GENERAL_STEPS, preset=preset, levels="spread")(number, rng)
+        for preset, number in zip(PRESETS, numbers, strict=False)
+    ]
+    irregular = standardised(coloured_noise(numbers[2], GENERAL_STEPS, rng))[:, :, None]
+    parts.append(spread(irregular, rng).astype(np.float32))
+    return np.concatenate(parts)[rng.permutation(num_series)]
 
 
 def draw_waves(

@@ -18,21 +18,18 @@ from understudy.errors import DataError, InputError, MissingData
 from understudy.files import whole_file
 from understudy.privacy.budget import Guarantee, check_delta
 from understudy.privacy.certificate import Certificate, issue
-from understudy.privacy.events import DiscreteGaussian
-from understudy.privacy.grant import Grant
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics.columns import num_labels
 from understudy.synthesizers.base import shared_context
-from understudy.synthesizers.packs import GENERAL, UNREADABLE, from_file, to_file
-from understudy.synthesizers.pets import public_side
-from understudy.synthesizers.pets.method import PETS
+from understudy.synthesizers.packs import GENERAL, UNREADABLE, from_file, load_pack, to_file
+from understudy.synthesizers.pets.method import PETS, Setup, below, encoding_of, prefixed
 from understudy.synthesizers.pets.published import Vote
-from understudy.synthesizers.pets.voting import LABEL, Lattice, private_vote, voters_of
+from understudy.synthesizers.pets.voting import LABEL, Lattice, private_vote, voters_of, votes_event
 from understudy.synthesizers.release import PUBLIC_CONTEXT, Release
 
-FORMAT = 2
+FORMAT = 3
 BOUGHT, LATTICE = "bought.", "lattice."  # prefixes of arrays
 
 
@@ -66,10 +63,6 @@ class Message:
             raise InputError(f"'{path}' is not a {kind} of this version. Ask for the right file.") from problem
         return cls(kind=kind, facts=facts, arrays=arrays)
 
-    def part(self, prefix: str) -> dict[str, np.ndarray]:
-        """Return the arrays below a prefix, without it."""
-        return {name.removeprefix(prefix): array for name, array in self.arrays.items() if name.startswith(prefix)}
-
     def method(self, pack: str | None = None) -> PETS:
         """Return the method that the message describes, with its pack or the reader's own file of the same one."""
         try:
@@ -78,7 +71,7 @@ class Message:
             raise InputError(f"The {self.kind} was altered: it lacks options. Ask for the file again.") from problem
         if pack is None:
             return method
-        if self.facts.get("pack") != public_side.load_pack(pack, PETS.name).sha256:
+        if self.facts.get("pack") != load_pack(pack, PETS.name).sha256:
             raise InputError(f"The {self.kind} was made with another module pack. Give both sides the same one.")
         return replace(method, pack=pack)
 
@@ -107,17 +100,17 @@ def open_run(
         )
     grant = ledger.charge(plan, label=method.name, noise=noise)
     private = method.private_series(panel, schema.population.size)
-    bought = public_side.release_facts(method, private, grant)
+    bought = method.release_facts(private, grant)
     facts = {
         "run": grant.receipt.run,
         "options": asdict(method),
         "schema": private.schema.dumps(),
-        "noise": _votes_event(grant).noise_multiplier * private.influence,
+        "noise": votes_event(grant.plan).noise_multiplier * private.influence,
         "voters": private.population,
-        "pack": public_side.load_pack(method.pack, method.name).sha256,
+        "pack": load_pack(method.pack, method.name).sha256,
         "left": grant.remaining(LABEL),
     }
-    arrays = {**_prefixed(BOUGHT, bought), PUBLIC_CONTEXT: shared_context(private)}
+    arrays = {**prefixed(BOUGHT, bought), PUBLIC_CONTEXT: shared_context(private)}
     return Message(kind="ballot", facts=facts, arrays=arrays)
 
 
@@ -141,13 +134,13 @@ def answer(
     is voted on; schema, unit, charge and noise are the holder's own.
     """
     grant = ledger.resume(proposal.facts["run"], noise=noise)
-    event = _votes_event(grant)
+    event = votes_event(grant.plan)
     method = proposal.method(pack)
     method._check(schema, ledger)  # windows are the proposal's to choose, within what can be protected
-    encoding = public_side.encoding_of(method.learned_schema(schema), proposal.part(BOUGHT))
-    lattice = Lattice(**proposal.part(LATTICE))
+    encoding = encoding_of(method.learned_schema(schema), below(proposal.arrays, BOUGHT))
+    lattice = Lattice(**below(proposal.arrays, LATTICE))
     parts = _parts(method, panels, schema.population.size or 1)
-    voters = voters_of(parts, encoding, public_side.environment_of(method, encoding), lattice)
+    voters = voters_of(parts, encoding, method.environment_for(encoding), lattice)
     neighbours = 1 if event.one_vote else method.settings.neighbours
     vote = private_vote(voters, grant, lattice, neighbours, method.influence(schema))
     histogram = vote(proposal.arrays["embeddings"], proposal.arrays["group"])
@@ -172,20 +165,13 @@ def _parts(method: PETS, panels: Iterable[Panel], population: int) -> Iterator[P
         yield method.private_series(panel, population)
 
 
-def _votes_event(grant: Grant) -> DiscreteGaussian:
-    event = grant.plan.event(LABEL)
-    if not isinstance(event, DiscreteGaussian):
-        raise InputError("This run of the ledger was not charged for votes. Open one with `understudy pets vote`.")
-    return event
-
-
 def begin(ballot: Message, pack: str) -> Message:
     """Return the state of a new evolution from the first ballot: a seed, and no histogram yet."""
-    method, facts = ballot.method(pack), ballot.facts
-    size = method.settings.num_candidates(facts["voters"], facts["noise"], num_labels(Schema.loads(facts["schema"])))
     seed = int(np.random.default_rng().integers(2**31))
+    method, facts = replace(ballot.method(pack), seed=seed), ballot.facts
+    size = method.settings.num_candidates(facts["voters"], facts["noise"], num_labels(Schema.loads(facts["schema"])))
     arrays = {**ballot.arrays, "histograms": np.zeros((0, size))}
-    return Message(kind="state", facts={**facts, "options": asdict(method), "seed": seed}, arrays=arrays)
+    return Message(kind="state", facts={**facts, "options": asdict(method)}, arrays=arrays)
 
 
 def advance(state: Message, ballot: Message) -> Message:
@@ -208,27 +194,25 @@ def evolved(state: Message) -> "Message | Release":
     The evolution runs again from its seed, through every histogram that was counted: a state needs nothing else.
     """
     facts, method, counted = state.facts, state.method(), state.arrays["histograms"]
-    schema, bought = Schema.loads(facts["schema"]), state.part(BOUGHT)
+    schema, bought = Schema.loads(facts["schema"]), below(state.arrays, BOUGHT)
     stages = method.settings.stages(float(facts["noise"]))[: len(counted) + facts["left"]]  # a lost vote has no stage
 
-    def recorded(here: public_side.Setup) -> Vote:
+    def recorded(here: Setup) -> Vote:
         answers = iter(counted)
 
         def vote(embeddings: np.ndarray, group: np.ndarray) -> np.ndarray:
             answer = next(answers, None)
             if answer is None:
-                raise _NotVoted({**_prefixed(LATTICE, vars(here.lattice)), "embeddings": embeddings, "group": group})
+                raise _NotVoted(prefixed(LATTICE, vars(here.lattice)) | {"embeddings": embeddings, "group": group})
             return np.asarray(answer)
 
         return vote
 
     try:
-        arrays = public_side.evolved(
-            method, schema, bought, counted.shape[1], stages, recorded, facts["seed"], lambda *done: None
-        )
+        arrays = method.evolved(schema, bought, counted.shape[1], stages, recorded, lambda *done: None)
     except _NotVoted as asked:
         named = {name: facts[name] for name in ("run", "pack", "options", "left")}
-        return Message(kind="proposal", facts=named, arrays={**_prefixed(BOUGHT, bought), **asked.candidates})
+        return Message(kind="proposal", facts=named, arrays={**prefixed(BOUGHT, bought), **asked.args[0]})
     if facts.get("certificate") is None:
         raise InputError("The last ballot carries no certificate. Ask the data holder for it.")
     arrays[PUBLIC_CONTEXT] = state.arrays[PUBLIC_CONTEXT]
@@ -237,12 +221,4 @@ def evolved(state: Message) -> "Message | Release":
 
 
 class _NotVoted(Exception):
-    """Candidates that no ballot has counted yet, as they are proposed."""
-
-    def __init__(self, candidates: dict[str, np.ndarray]) -> None:
-        super().__init__()
-        self.candidates = candidates
-
-
-def _prefixed(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    return {f"{prefix}{name}": array for name, array in arrays.items()}
+    """Candidates that no ballot has counted yet: arrays by name, as they are proposed."""

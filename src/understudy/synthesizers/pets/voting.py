@@ -17,6 +17,7 @@ from understudy.privacy.border import Given, Statistic
 from understudy.privacy.contributions import Cells
 from understudy.privacy.events import DiscreteGaussian
 from understudy.privacy.grant import Grant
+from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics.columns import classes_of
 from understudy.statistics.encoding import Encoding
@@ -116,6 +117,14 @@ def contributions(voters: Voters, candidates: np.ndarray, group: np.ndarray, nei
     )
 
 
+def votes_event(plan: SpendingPlan) -> DiscreteGaussian:
+    """Return what all histograms of a run cost together."""
+    event = plan.event(LABEL)
+    if not isinstance(event, DiscreteGaussian):
+        raise InputError("This run of the ledger was not charged for votes. Open one with `understudy pets vote`.")
+    return event
+
+
 def private_vote(voters: Voters, grant: Grant, lattice: Lattice, neighbours: int, influence: int) -> Vote:
     """Return the function that executes one charged histogram per call.
 
@@ -125,8 +134,7 @@ def private_vote(voters: Voters, grant: Grant, lattice: Lattice, neighbours: int
     Privacy: adds discrete Gaussian noise of the charged multiple of one unit's influence to every count (Algorithm 2,
     line 6); without a charge left it raises. Where every unit has one series and one vote, votes stay whole.
     """
-    event = grant.plan.event(LABEL)
-    step = 1.0 if isinstance(event, DiscreteGaussian) and event.one_vote else None
+    step = 1.0 if votes_event(grant.plan).one_vote else None
 
     def vote(embeddings: np.ndarray, group: np.ndarray) -> np.ndarray:
         counted = contributions(voters, lattice.coordinates(embeddings), group, neighbours)

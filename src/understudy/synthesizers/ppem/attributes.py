@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -18,7 +19,7 @@ from understudy.data import Categorical, Channel, Continuous, Panel, Schema, rea
 from understudy.data.channels import num_codes
 from understudy.errors import InputError, MissingData
 from understudy.statistics.columns import classes_of, num_labels
-from understudy.statistics.encoding import Encoding, Linear, by_bounds, decode, encode
+from understudy.statistics.encoding import Encoding, by_bounds, decode, encode, linear_scales, width_of
 from understudy.synthesizers.sampling import inside_bounds
 
 LEVELS: dict[str, Callable[[np.ndarray], np.ndarray]] = {  # of series [series, step]; 1 for a series of ones
@@ -104,7 +105,23 @@ class Partition:
     """
 
     encoding: Encoding  # touched columns by their declared bounds
-    attributes: tuple[Attribute, ...]  # of all sets, in order
+    sets: tuple[tuple[Attribute, ...], ...]
+
+    @classmethod
+    def of(cls, schema: Schema, sets: Sequence[str], linear: np.ndarray | None = None) -> "Partition":
+        """Return the partition by sets as a user names them; scales are those of `linear`, or declared bounds."""
+        scales = linear_scales(schema, None) if linear is None else linear
+        return cls(Encoding.of(schema, (), scales), parse(schema, sets))
+
+    @cached_property
+    def attributes(self) -> tuple[Attribute, ...]:
+        """The attributes of all sets, in order."""
+        return tuple(chain.from_iterable(self.sets))
+
+    @property
+    def hides_label(self) -> bool:
+        """Whether the label is sensitive."""
+        return any(attribute.kind == "label" for attribute in self.attributes)
 
     @property
     def schema(self) -> Schema:
@@ -119,7 +136,7 @@ class Partition:
     @property
     def num_sensitive(self) -> int:
         """Numbers in x′."""
-        return _width(self.columns)
+        return width_of(self.columns)
 
     @property
     def num_rest(self) -> int:
@@ -129,13 +146,7 @@ class Partition:
     @property
     def num_classes(self) -> int:
         """Classes in the rest, its last numbers; none without a label, or where it is sensitive."""
-        return 0 if any(attribute.kind == "label" for attribute in self.attributes) else self._num_labels
-
-    @property
-    def series_shape(self) -> tuple[int, int]:
-        """Steps and working channels of the rest, its first numbers."""
-        hidden = sum(_width(a.columns[:1]) for a in self.attributes if a.kind == "channel")
-        return self.schema.num_steps, self.encoding.num_channels - hidden
+        return 0 if self.hides_label else self._num_labels
 
     @property
     def _num_labels(self) -> int:
@@ -152,18 +163,18 @@ class Partition:
         """The numbers of a row that each attribute is; for a level those of the channel, which it moves."""
         series, static, whole = self._ends
         steps = np.arange(self.schema.num_steps)[:, None] * self.encoding.num_channels
-        singles = [column for column in self.schema.static if column.name != self.schema.label]
+        singles = self.encoding.static_columns
         found = []
         for attribute in self.attributes:
             if attribute.kind == "label":
                 found.append(np.arange(static, whole))
             elif attribute.kind == "static":
                 column = self.schema.static[attribute.place]
-                first = series + _width(singles[: singles.index(column)])
-                found.append(np.arange(first, first + _width((column,))))
+                first = series + width_of(singles[: singles.index(column)])
+                found.append(np.arange(first, first + width_of((column,))))
             else:
-                first = _width(self.schema.channels[: attribute.place])
-                own = np.arange(first, first + _width((self.schema.channels[attribute.place],)))
+                first = width_of(self.schema.channels[: attribute.place])
+                own = np.arange(first, first + width_of((self.schema.channels[attribute.place],)))
                 found.append((steps + own).ravel())
         return found
 
@@ -192,7 +203,7 @@ class Partition:
         whole, coded, begin = np.zeros((len(rest), self._ends[2])), self._coded(values), 0
         whole[:, self._kept] = rest
         for attribute, own in zip(self.attributes, self._taken, strict=True):
-            wanted = coded[:, begin : begin + _width(attribute.columns)]
+            wanted = coded[:, begin : begin + width_of(attribute.columns)]
             begin += wanted.shape[1]
             shape = whole[:, own]
             move = attribute.kind == "level"
@@ -207,7 +218,7 @@ class Partition:
 
     def decoded(self, sensitive: np.ndarray) -> np.ndarray:
         """Return the sensitive columns behind x′, in the user's units and inside their bounds."""
-        return inside_bounds(self.columns, decode(sensitive, self.columns, self._scales))
+        return inside_bounds(self.columns, decode(sensitive, self.columns, [*map(by_bounds, self.columns)]))
 
     def rows(self, panel: Panel) -> "Rows":
         """Return a panel's series as networks see them.
@@ -224,12 +235,8 @@ class Partition:
             begin += len(attribute.columns)
         return Rows(values, sensitive, rest)
 
-    @property
-    def _scales(self) -> tuple[Linear, ...]:
-        return tuple(map(by_bounds, self.columns))
-
     def _coded(self, values: np.ndarray) -> np.ndarray:
-        return encode(inside_bounds(self.columns, values), self.columns, self._scales)
+        return encode(inside_bounds(self.columns, values), self.columns, [*map(by_bounds, self.columns)])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -240,13 +247,14 @@ class Rows:
     sensitive: np.ndarray  # x′
     rest: np.ndarray  # x*
 
-    @property
-    def arrays(self) -> dict[str, np.ndarray]:
-        """What a training is given."""
-        return {"sensitive": self.sensitive, "rest": self.rest}
+    def at_least_one(self) -> "Rows":
+        """Return the rows, or where there is none a row of zeros to learn from."""
+        if len(self.rest):
+            return self
+        return Rows(*(np.zeros((1, own.shape[1]), own.dtype) for own in (self.values, self.sensitive, self.rest)))
 
 
-def check_target(target: Target, schema: Schema, attributes: tuple[Attribute, ...]) -> None:
+def check_target(target: Target, attributes: tuple[Attribute, ...]) -> None:
     """Refuse a target that does not exist, leaves an attribute out or leaves the declared bounds."""
     if isinstance(target, str):
         if target.lstrip().startswith("{"):
@@ -305,7 +313,3 @@ def _target_codes(attribute: Attribute, values: Sequence[float | str]) -> np.nda
         known = f"one of {', '.join(names)}" if names else f"numbers from {low:g} to {high:g}"
         raise InputError(f"target: {known} are expected for '{attribute.name}', as the schema declares.")
     return np.array(found, dtype=np.float64)
-
-
-def _width(columns: Sequence[Channel]) -> int:
-    return sum(num_codes(column) or 1 for column in columns)

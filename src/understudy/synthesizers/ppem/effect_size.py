@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from understudy.data.channels import num_codes
 from understudy.privacy.private_series import PrivateSeries
@@ -23,6 +24,7 @@ from understudy.synthesizers.ppem.attributes import Attribute
 
 ERROR = 0.05  # probability that a marginal nearer than asked for passes a check
 _UNIT_BOUND = 1.0  # the most one unit's f − μ can weigh: a distance in shares of a range
+_SHARPNESS = 10.0  # inverse temperature of the softmax that represents a category while a generator learns
 _PLACES = np.linspace(-WORKING_BOUND, WORKING_BOUND, 129)[1:-1]  # at which distribution functions are compared
 
 
@@ -60,14 +62,21 @@ class EffectSize:
         return (math.sqrt(math.log(2 * columns / error) / 2) + math.sqrt(widest) / 2) / math.sqrt(number)
 
     def differentiable(self, first: Tensor, second: Tensor) -> Tensor:
-        """Return the effect size between two x′ with equally many rows, with a gradient for a generator."""
+        """Return the effect size between generated x′ and as many others, with a gradient for the generator."""
         sides = [
             rows[:, list(self.numbers)].clamp(-WORKING_BOUND, WORKING_BOUND).sort(0).values for rows in (first, second)
         ]
         parts = [(sides[0] - sides[1]).abs().mean(0) / (2 * WORKING_BOUND)] if self.numbers else []
         for begin, end in self.codes:
-            parts.append((first[:, begin:end].mean(0) - second[:, begin:end].mean(0)).abs().sum().view(1) / 2)
+            shares = _decided(first[:, begin:end]).mean(0) - second[:, begin:end].mean(0)
+            parts.append(shares.abs().sum().view(1) / 2)
         return torch.cat(parts).max()
+
+
+def _decided(generated: Tensor) -> Tensor:
+    """Return one-hot codes [row, code] as they will be released, with a gradient as if they were shares."""
+    soft = functional.softmax(_SHARPNESS * generated, 1)
+    return functional.one_hot(soft.argmax(1), soft.shape[1]).float() + soft - soft.detach()
 
 
 def effect_sizes_of(sets: tuple[tuple[Attribute, ...], ...]) -> tuple[EffectSize, ...]:

@@ -22,7 +22,7 @@ from understudy.errors import InputError
 from understudy.privacy.grant import Grant
 from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.base import Progress, SampleRequest
-from understudy.synthesizers.ppem.attributes import Attribute, Partition, Rows
+from understudy.synthesizers.ppem.attributes import Partition, Rows
 from understudy.synthesizers.registry import METHODS
 
 VALUES, LENGTHS, STATIC = "rows.values", "rows.lengths", "rows.static"  # arrays of a release
@@ -37,7 +37,7 @@ _OF_EACH_LABEL = 64  # further series in a release
 
 
 def released_pools(
-    private: PrivateSeries, grant: Grant, hidden: Sequence[Attribute], seed: int, progress: Progress
+    private: PrivateSeries, grant: Grant, partition: Partition, seed: int, progress: Progress
 ) -> list[Panel]:
     """Return synthetic series of all labels, then a few of each label unless the label is hidden.
 
@@ -47,8 +47,8 @@ def released_pools(
     schema = seen.schema
     spectral = METHODS.create("spectral")
     arrays = spectral.learn(seen, grant, progress)
-    shown = None if any(attribute.kind == "label" for attribute in hidden) else schema.label_column
-    labels = () if shown is None else range(len(shown.categories))
+    column = schema.label_column
+    labels = () if column is None or partition.hides_label else range(len(column.categories))
     asked = [(_fitting(schema, _POOL, _POOL_NUMBERS), None), *((_OF_EACH_LABEL, label) for label in labels)]
     rng = np.random.default_rng(seed)
     requests = (SampleRequest(num_series=number, rng=rng, label=label) for number, label in asked)

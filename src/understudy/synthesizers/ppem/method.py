@@ -17,14 +17,13 @@ References: PPEM; Zhao et al., arXiv:1609.03126 (EBGAN); Liu, Lee and Jordan, ar
 (2014), Algorithm 1 (AboveThreshold); Andridge and Little (2010) (hot-deck imputation).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from understudy.data import Panel, Schema
 from understudy.data.table import Table
@@ -35,24 +34,30 @@ from understudy.privacy.events import NonPrivate, PureDP
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
-from understudy.statistics.encoding import Encoding, linear_scales
+from understudy.statistics.encoding import linear_scales
 from understudy.statistics.facts import facts_of
 from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
 from understudy.synthesizers.options import recipe_of, require_no_guarantee, require_one_of
-from understudy.synthesizers.ppem import effect_size, hot_deck, statements
+from understudy.synthesizers.ppem import effect_size, hot_deck
 from understudy.synthesizers.ppem.attributes import (
     DIFFERENT,
     UNIFORM,
-    Attribute,
     Partition,
     Rows,
     Target,
     check_target,
-    parse,
     sample_target,
     target_table,
 )
-from understudy.synthesizers.ppem.published import AdversarialTraining, Energies, Generators, Lacking
+from understudy.synthesizers.ppem.probes import share_without_support, transformed_copies
+from understudy.synthesizers.ppem.published import (
+    CONDITIONAL,
+    MARGINAL,
+    AdversarialTraining,
+    Lacking,
+    generators_of,
+    sampled,
+)
 from understudy.synthesizers.ppem.recipe import DEFAULT, PAPER, Recipe
 from understudy.synthesizers.registry import METHODS
 from understudy.synthesizers.sampling import panel_of
@@ -64,10 +69,16 @@ NOT_PRIVATE = "a marginal is obfuscated, which protects no person; gradients wer
 CHECK = "check"  # label of a charge
 HELD_OUT = 0.2  # share of units that are held out for a check
 NUM_RELEASED = 8192  # x′ that a check compares held-out units with
+NO_GUARANTEE = (
+    "This is obfuscation of an aggregate, not protection of a person, and no part of epsilon. It does not hide what a "
+    "reader can infer from the other columns, nor from how well they fit a value of x′."
+)
+FIGURES = "obfuscation"  # array of a release: share of x′ far from any pool row, then one flag per transformed column
 GENERATORS, LINEAR, TARGET = "generator.", "linear", "target"  # arrays of a release of the published mode
 _CHECK_SHARE = 0.1  # of epsilon that a check on held-out units costs
 _NON_PRIVATE_CHECK = 1e3  # epsilon of a check in the mode that protects no unit
 _FEWEST_UNITS, _MOST_ATTEMPTS = 100, 10
+_FREQUENT = 0.05  # share of x′ without support from which the sentence is a caution
 _AIM = 1.15  # a generator aims a little farther than the check asks for
 _CHOICES = 8  # rows of which the one nearest to an asked label is taken
 
@@ -126,8 +137,7 @@ class PPEM(Synthesizer):
 
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
         """Return the check and the releases of `spectral`; in the mode that protects no unit, the training."""
-        attributes = _flat(parse(schema, self.sets))
-        check_target(self.target, schema, attributes)
+        check_target(self.target, self._partition(schema).attributes)
         if self.mode != "sound":
             require_no_guarantee(guarantee, self.mode, NOT_PRIVATE)
             entries = [PlanEntry(CHECK, PureDP(_NON_PRIVATE_CHECK))] if self.effect is not None else []
@@ -158,31 +168,35 @@ class PPEM(Synthesizer):
         only; all others by `spectral` only. Both are charged to every unit. `docs/claims/ppem.md` has the proof.
         """
         learned, held_out = (private, None) if self.effect is None else _split(private, HELD_OUT)
-        schema, pools = learned.schema.without_context(), []
-        sets = parse(schema, self.sets)
-        attributes = _flat(sets)
-        linear = linear_scales(schema, None)
-        if self.mode == "lmdp":
-            grant.without_privacy(TRAINING)
-            linear = _linear(schema, learned.panel, attributes)
-        partition = Partition(Encoding.of(schema, (), linear), attributes)
+        partition, pools = self._partition(learned.schema), []
         if self.mode == "sound":
-            panels = hot_deck.released_pools(learned, grant, attributes, self.seed, progress)
+            panels = hot_deck.released_pools(learned, grant, partition, self.seed, progress)
             pools = [(panel, partition.rows(panel)) for panel in panels]
-        rows = pools[0][1] if pools else partition.rows(learned.panel)
-        run = _Run(self, partition, rows, effect_size.effect_sizes_of(sets), learned.population, grant, progress)
+            rows = pools[0][1]
+        else:
+            grant.without_privacy(TRAINING)
+            linear = _linear(learned.panel, partition)
+            partition = self._partition(learned.schema, linear)
+            rows = partition.rows(learned.panel)
+        table, sizes = target_table(self.target, partition), effect_size.effect_sizes_of(partition.sets)
+        run = _Run(self, partition, rows, table, sizes, learned.population, grant, progress)
         generators, values = run.accepted(held_out)
+        found = {FIGURES: self._probed(partition, values, partition.decoded(rows.sensitive))}
         if pools:
-            return {**hot_deck.imputed(values, pools, partition), statements.FIGURES: run.figures(values)}
-        arrays = {LINEAR: linear, TARGET: run.target, **to_arrays(generators, GENERATORS)}
-        return {**arrays, statements.FIGURES: run.figures(values)}
+            return {**hot_deck.imputed(values, pools, partition), **found}
+        return {LINEAR: linear, TARGET: table, **to_arrays(generators, GENERATORS), **found}
+
+    def _probed(self, partition: Partition, values: np.ndarray, points: np.ndarray) -> np.ndarray:
+        """Return what probes found, from released and reference values of the sensitive columns."""
+        copies = transformed_copies(partition.columns, values, points) if self.has_generator else ()
+        unsupported = share_without_support(partition.encoded(values), partition.encoded(points))
+        return np.array([unsupported, *(column.name in copies for column in partition.columns)], dtype=np.float64)
 
     def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         """Return series with x′ by the released marginal."""
         if self.mode == "sound":
             return hot_deck.sample(arrays, schema, request)
-        attributes = _flat(parse(schema, self.sets))
-        partition = Partition(Encoding.of(schema.without_context(), (), arrays[LINEAR]), attributes)
+        partition = self._partition(schema, arrays[LINEAR])
         generators = self.generators(partition, self.seed)
         load_arrays(generators, arrays, GENERATORS)
         values, rest = self._sampled_rows(partition, generators, arrays[TARGET], request)
@@ -195,11 +209,40 @@ class PPEM(Synthesizer):
 
     def obfuscation(self) -> tuple[str, ...]:
         """Return what was hidden, what was checked, and what that does not protect; the same text whatever the data."""
-        return statements.sentences(self)
+        released = "a distribution that was stated from public knowledge"
+        if self.has_generator:
+            released = "samples of a generator that was trained to differ from it"
+        elif self.target == UNIFORM:
+            released = "the uniform distribution over the declared bounds"
+        checked = "No effect size was asked for and none was checked: the two distributions may be as good as equal."
+        if self.effect is not None:
+            checked = (
+                f"Checked with differential privacy on held-out units: every set is at least {self.effect:g} away "
+                f"(Wasserstein distance in shares of the range), with an error probability of {effect_size.ERROR:g}. "
+                "The check is among the charges."
+            )
+        return (
+            f"Hidden: the distribution of {', '.join(self.sets)}. Released: {released}.",
+            checked,
+            f"What probes found, for transformed copies and values without support, is in the release (array "
+            f"'{FIGURES}').",
+            NO_GUARANTEE,
+        )
 
     def findings(self, schema: Schema, arrays: Mapping[str, np.ndarray]) -> tuple[str, ...]:
         """Return what probes found in a release: transformed copies of the secret, and x′ without support."""
-        return statements.findings(_flat(parse(schema, self.sets)), arrays)
+        unsupported, *flags = arrays[FIGURES]
+        copies = [column.name for column, flag in zip(self._partition(schema).columns, flags, strict=True) if flag > 0]
+        found = []
+        if copies:
+            found.append(
+                f"Caution: {', '.join(copies)} came out as the real distribution moved, stretched, mirrored or "
+                "renamed. A reader who guesses the map has the original."
+            )
+        share = f"{unsupported:.0%} of the released values of x′ lie where the conditional model saw almost no unit"
+        caution = unsupported > _FREQUENT
+        found.append(f"Caution: {share}; what was generated for them is a guess." if caution else f"{share}.")
+        return tuple(found)
 
     def outlook(self, schema: Schema, guarantee: Guarantee) -> tuple[str, ...]:
         """Say from which effect size on a check passes."""
@@ -216,35 +259,37 @@ class PPEM(Synthesizer):
 
     def own_inputs(self) -> Mapping[str, str]:
         """Return the hash of the public table that x′ are sampled from."""
-        table = isinstance(self.target, str) and self.target not in (DIFFERENT, UNIFORM)
-        named = table and Path(str(self.target)).is_file()
-        return {"ppem target": file_sha256(str(self.target))} if named else {}
+        if not isinstance(self.target, str) or self.target in (DIFFERENT, UNIFORM):
+            return {}
+        return {"ppem target": file_sha256(self.target)}
 
-    def generators(self, partition: Partition, seed: int) -> Generators:
+    def _partition(self, schema: Schema, linear: np.ndarray | None = None) -> Partition:
+        return Partition.of(schema.without_context(), self.sets, linear)
+
+    def generators(self, partition: Partition, seed: int) -> nn.ModuleDict:
         """Return generators before they learned anything: of x′ unless a target is stated, of x* as published."""
-        conditional = self.mode == "lmdp"
-        return Generators(partition, self.recipe.width, seed, marginal=self.has_generator, conditional=conditional)
+        pairs = ([MARGINAL] if self.has_generator else []) + ([CONDITIONAL] if self.mode == "lmdp" else [])
+        return generators_of(pairs, partition, self.recipe.width, seed)
 
     def values(
-        self, partition: Partition, generators: Generators, table: np.ndarray, number: int, rng: np.random.Generator
+        self, partition: Partition, generators: nn.ModuleDict, table: np.ndarray, number: int, rng: np.random.Generator
     ) -> np.ndarray:
         """Return sensitive columns [series, column] by the released marginal."""
-        if generators.marginal is None:
-            return sample_target(self.target, partition, table, number, rng)
-        return partition.decoded(generators.sample_sensitive(number, rng))
+        if self.has_generator:
+            return partition.decoded(sampled(generators[MARGINAL], number, rng))
+        return sample_target(self.target, partition, table, number, rng)
 
     def _sampled_rows(
-        self, partition: Partition, generators: Generators, table: np.ndarray, request: SampleRequest
+        self, partition: Partition, generators: nn.ModuleDict, table: np.ndarray, request: SampleRequest
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return (sensitive columns, x*) of the asked number of series, and of the asked label."""
         number, rng, label = request.num_series, request.rng, request.label
-        hidden = any(attribute.kind == "label" for attribute in partition.attributes)
-        times = 1 if label is None or hidden else _CHOICES
+        times = 1 if label is None or partition.hides_label else _CHOICES
         values = self.values(partition, generators, table, times * number, rng)
-        if label is not None and hidden:
+        if label is not None and partition.hides_label:
             place = [column.name for column in partition.columns].index(partition.schema.label or "")
             values[:, place] = label
-        rest = generators.sample_rest(partition.encoded(values), rng)
+        rest = sampled(generators[CONDITIONAL], len(values), rng, partition.encoded(values))
         if times == 1:
             return values, rest
         asked = rest[:, rest.shape[1] - partition.num_classes + (label or 0)].reshape(number, times)
@@ -255,7 +300,7 @@ class PPEM(Synthesizer):
         """Return how many units a check expects (0 if not known yet), and from which effect size on it passes."""
         size = schema.population.size
         units = 0.0 if size is None else HELD_OUT * self.num_contributions(schema, size)
-        (asked,) = effect_size.effect_sizes_of((_flat(parse(self.learned_schema(schema), self.sets)),))
+        (asked,) = effect_size.effect_sizes_of((self._partition(self.learned_schema(schema)).attributes,))
         epsilon = _CHECK_SHARE * guarantee.epsilon
         return units, effect_size.needed(asked, self.effect or 0.0, units, epsilon, self.attempts, NUM_RELEASED)
 
@@ -270,35 +315,21 @@ class _Run:
     method: PPEM
     partition: Partition
     rows: Rows
+    table: np.ndarray  # of the target, if that is a public table
     sizes: tuple[effect_size.EffectSize, ...]
     population: int
     grant: Grant
     progress: Progress
 
-    @property
-    def target(self) -> np.ndarray:
-        """Rows of the public table that is the target."""
-        return target_table(self.method.target, self.partition)
-
-    def figures(self, values: np.ndarray) -> np.ndarray:
-        """Return what probes found in the released values."""
-        points = self.partition.decoded(self.rows.sensitive)
-        return statements.figures(self.method, self.partition, values, points)
-
-    def accepted(self, held_out: PrivateSeries | None) -> tuple[Generators, np.ndarray]:
+    def accepted(self, held_out: PrivateSeries | None) -> tuple[nn.ModuleDict, np.ndarray]:
         """Train until the check passes; nothing of the other attempts leaves."""
         method, effect = self.method, self.method.effect
-        asked = None
-        if held_out is not None and effect is not None:
-            asked = self.grant.above_threshold(CHECK, method.attempts, effect_size.ERROR / 2)
-            held = self.partition.rows(held_out.panel).sensitive
+        far_enough = self._check(held_out)
         for number in range(method.attempts):
             generators = self._trained(method.seed + 1000 * number)
             rng = np.random.default_rng([method.seed, number])
-            values = method.values(self.partition, generators, self.target, NUM_RELEASED, rng)
-            if asked is None or held_out is None or effect is None:
-                return generators, values
-            if asked(*effect_size.figure(self.sizes, effect, self.partition.encoded(values), held, held_out)):
+            values = method.values(self.partition, generators, self.table, NUM_RELEASED, rng)
+            if far_enough(values):
                 return generators, values
         tries = "1 attempt" if method.attempts == 1 else f"{method.attempts} attempts"
         instead = "state a target" if method.has_generator else "state another target"
@@ -308,21 +339,24 @@ class _Run:
             "says from which effect on a check passes."
         )
 
-    def _trained(self, seed: int) -> Generators:
+    def _check(self, held_out: PrivateSeries | None) -> Callable[[np.ndarray], bool]:
+        """Return what says whether released values are far enough from held-out units; always without an effect."""
+        effect = self.method.effect
+        if held_out is None or effect is None:
+            return lambda values: True
+        above = self.grant.above_threshold(CHECK, self.method.attempts, effect_size.ERROR / 2)
+        held = self.partition.rows(held_out.panel).sensitive
+        return lambda values: above(
+            *effect_size.figure(self.sizes, effect, self.partition.encoded(values), held, held_out)
+        )
+
+    def _trained(self, seed: int) -> nn.ModuleDict:
         """Return the generators of one attempt."""
-        method, rows = self.method, self.rows.arrays
-        generators = method.generators(self.partition, seed)
-        marginal, conditional = (part is not None for part in (generators.marginal, generators.conditional))
-        if not marginal and not conditional:
-            return generators
-        if not len(self.rows.rest):  # where no unit is, learn from a row of zeros
-            rows = {name: np.zeros((1, array.shape[1]), np.float32) for name, array in rows.items()}
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed + 1)
-            energies = Energies(self.partition, method.recipe.width, marginal=marginal, conditional=conditional)
-        codes = tuple(code for size in self.sizes for code in size.codes)
-        training = AdversarialTraining(energies, generators, rows, codes, method.recipe, seed, self._lacking())
-        training.run(lambda share: self.progress("training", 0.1 + 0.9 * share))
+        generators = self.method.generators(self.partition, seed)
+        if len(generators):
+            rows, recipe = self.rows.at_least_one(), self.method.recipe
+            training = AdversarialTraining(generators, self.partition, rows, recipe, seed, self._lacking())
+            training.run(lambda share: self.progress("training", 0.1 + 0.9 * share))
         return generators
 
     def _lacking(self) -> Lacking | None:
@@ -347,23 +381,19 @@ class _Run:
         return lacking
 
 
-def _flat(sets: tuple[tuple[Attribute, ...], ...]) -> tuple[Attribute, ...]:
-    return tuple(attribute for group in sets for attribute in group)
-
-
-def _linear(schema: Schema, panel: Panel, attributes: tuple[Attribute, ...]) -> np.ndarray:
+def _linear(panel: Panel, partition: Partition) -> np.ndarray:
     """Return scales that standardise the columns of x* as the paper does; sensitive columns keep declared bounds.
 
     Privacy: reads private data without any; for the mode that protects no unit.
     """
+    schema = partition.schema
     scales, declared = linear_scales(schema, panel), linear_scales(schema, None)
-    static = [column.name for column in schema.static if column.name != schema.label]
-    for attribute in attributes:
-        if attribute.kind == "label":
-            continue
-        in_channels = attribute.kind in ("channel", "level")
-        place = attribute.place if in_channels else schema.num_channels + static.index(attribute.name)
-        scales[place] = declared[place]
+    columns = [*schema.channels, *partition.encoding.static_columns]
+    for attribute in partition.attributes:
+        if attribute.kind != "label":
+            of = schema.static if attribute.kind == "static" else schema.channels
+            place = columns.index(of[attribute.place])
+            scales[place] = declared[place]
     return scales
 
 

@@ -9,101 +9,83 @@ which are released as a running average unless `ema` is 0, and the slope of an e
 backwards instead of by second derivatives.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-from understudy.synthesizers.ppem.attributes import Partition
+from understudy.synthesizers.ppem.attributes import Partition, Rows
 from understudy.synthesizers.ppem.networks import Energy, RowGenerator
 from understudy.synthesizers.ppem.recipe import LATENT, Recipe
 from understudy.training.networks import ExponentialMovingAverage
 
+MARGINAL, CONDITIONAL = "marginal", "conditional"  # the pairs E_ξ(x′), G_ω(z) and E_γ(x* | x′), G_υ(z | x′)
 MARGIN, LIPSCHITZ_WEIGHT = 10.0, 1.0  # m and λ_L, section 5
 CRITICAL_VALUE = 3.8414588206941236  # 95 % of χ² with one degree of freedom
 _BETAS = (0.5, 0.9)  # of Adam
 _BLUR = 0.01  # standard deviation of the noise that makes codes look continuous, section 5.2
-_SHARPNESS = 10.0  # inverse temperature of the softmax that represents a category while a generator learns
 _LACKING_ROWS, _LACKING_WEIGHT = 512, 100.0
 _CHUNK = 4096
 
 Lacking = Callable[[Tensor, Tensor], Tensor]  # (generated x′, reference x′) → what is missing of the asked effect size
-Reached = Callable[[float], None]  # hears the share of the iterations that are done
 
 
-class Energies(nn.Module):
-    """E_ξ(x′) and E_γ(x* | x′); either may be absent."""
-
-    def __init__(self, partition: Partition, width: int, *, marginal: bool, conditional: bool) -> None:
-        super().__init__()
-        given = partition.num_sensitive
-        self.marginal = Energy(given, 0, width) if marginal else None
-        self.conditional = Energy(partition.num_rest, given, width) if conditional else None
+def generators_of(pairs: Sequence[str], partition: Partition, width: int, seed: int) -> nn.ModuleDict:
+    """Return the generators of some pairs; a pair is absent where its x′ or x* come from elsewhere."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return nn.ModuleDict({pair: RowGenerator(LATENT, *_sizes(pair, partition)[::-1], width) for pair in pairs})
 
 
-class Generators(nn.Module):
-    """G_ω(z) of x′ and G_υ(z | x′) of x*; either is absent where x′ or x* come from elsewhere."""
-
-    def __init__(self, partition: Partition, width: int, seed: int, *, marginal: bool, conditional: bool) -> None:
-        super().__init__()
-        given = partition.num_sensitive
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            self.marginal = RowGenerator(LATENT, 0, given, width) if marginal else None
-            self.conditional = RowGenerator(LATENT, given, partition.num_rest, width) if conditional else None
-
-    def sample_sensitive(self, number: int, rng: np.random.Generator) -> np.ndarray:
-        """Return x′ [row, number]."""
-        assert self.marginal is not None
-        return _sampled(self.marginal, number, None, rng)
-
-    def sample_rest(self, sensitive: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return x* for x′ [row, number]."""
-        assert self.conditional is not None
-        return _sampled(self.conditional, len(sensitive), sensitive, rng)
+def _sizes(pair: str, partition: Partition) -> tuple[int, int]:
+    """Return how many numbers a pair models, and how many it is given."""
+    return (partition.num_sensitive, 0) if pair == MARGINAL else (partition.num_rest, partition.num_sensitive)
 
 
 @torch.no_grad()
-def _sampled(network: nn.Module, number: int, given: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:
+def sampled(generator: nn.Module, number: int, rng: np.random.Generator, given: np.ndarray | None = None) -> np.ndarray:
+    """Return rows [row, number] of a generator, for x′ where it is conditional."""
     latent = torch.from_numpy(rng.standard_normal((number, LATENT)).astype(np.float32)).split(_CHUNK)
     conditions = [None] * len(latent) if given is None else torch.from_numpy(given).split(_CHUNK)
-    return np.concatenate([network(z, own).numpy() for z, own in zip(latent, conditions, strict=True)])
+    return np.concatenate([generator(z, own).numpy() for z, own in zip(latent, conditions, strict=True)])
 
 
 @dataclass(eq=False)
 class AdversarialTraining:
-    """One run of Algorithm 1.
+    """One run of Algorithm 1 for the pairs that have a generator.
 
     Attributes:
-        rows: "sensitive" (x′) and "rest" (x*) [row, number], at least one row.
-        codes: First and last-plus-one place of each group of codes in x′.
+        rows: At least one row of x′ and x*.
         lacking: What the marginal generator lacks of an asked effect size; None without one.
 
     Privacy: none of its own. Rows are synthetic, or the mode protects no unit and says so.
     """
 
-    energies: Energies
-    generators: Generators
-    rows: Mapping[str, np.ndarray]
-    codes: tuple[tuple[int, int], ...]
+    generators: nn.ModuleDict
+    partition: Partition
+    rows: Rows
     recipe: Recipe
     seed: int
     lacking: Lacking | None = None
 
     def __post_init__(self) -> None:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed + 1)
+            self.energies = {pair: Energy(*_sizes(pair, self.partition), self.recipe.width) for pair in self.generators}
         self._optimiser = torch.optim.Adam(self.generators.parameters(), self.recipe.generator_rate, _BETAS)
         self._coins = torch.Generator().manual_seed(self.seed)
         self._average = ExponentialMovingAverage(parameters_to_vector(self.generators.parameters()), self.recipe.ema)
 
-    def run(self, reached: Reached) -> None:
-        """Train both energies, and the generators once per `rounds` updates of them."""
+    def run(self, reached: Callable[[float], None]) -> None:
+        """Train the energies, and the generators once per `rounds` updates of them; `reached` hears the share done."""
         recipe, rng = self.recipe, np.random.default_rng(self.seed)
         coins = torch.Generator().manual_seed(self.seed + 1)
-        optimiser = torch.optim.Adam(self.energies.parameters(), recipe.energy_rate, _BETAS)
+        parameters = chain.from_iterable(energy.parameters() for energy in self.energies.values())
+        optimiser = torch.optim.Adam(parameters, recipe.energy_rate, _BETAS)
         for done in range(1, recipe.iterations + 1):
             optimiser.zero_grad()
             self.energy_loss(*self._batch(recipe.batch, rng), coins).backward()
@@ -114,56 +96,40 @@ class AdversarialTraining:
         vector_to_parameters(self._average.values, self.generators.parameters())
 
     def energy_loss(self, sensitive: Tensor, rest: Tensor, coins: torch.Generator) -> Tensor:
-        """Return the loss of both energies on a batch; generators are constants here."""
-        given, rest = (real + _BLUR * _normal(real.shape, coins) for real in (sensitive, rest))
+        """Return the loss of all energies on a batch; generators are constants here."""
+        sensitive, rest = (real + _BLUR * torch.randn(real.shape, generator=coins) for real in (sensitive, rest))
         total = torch.zeros(())
-        if self.energies.marginal is not None:
-            fake = self.generated_sensitive(len(given), coins).detach()
-            total = total + _adversarial(self.energies.marginal, given, fake, None, coins)  # Eq. 6
-            if self.recipe.penalty > 0:
-                total = total + self.recipe.penalty * obfuscation_penalty(self.energies.marginal, given)  # Eq. 18
-        if self.energies.conditional is not None:
-            fake = self._generated_rest(given, coins).detach()
-            total = total + _adversarial(self.energies.conditional, rest, fake, given, coins)  # Eq. 7
+        for pair, energy in self.energies.items():
+            real, given = (sensitive, None) if pair == MARGINAL else (rest, sensitive)
+            fake = self.generated(pair, len(real), given, coins).detach()
+            total = total + _adversarial(energy, real, fake, given, coins)  # Eq. 6, 7
+            if pair == MARGINAL and self.recipe.penalty > 0:
+                total = total + self.recipe.penalty * obfuscation_penalty(energy, real)  # Eq. 18
         return total
 
     def _update_generators(self, rng: np.random.Generator) -> None:
         """Update the generators (Algorithm 1, outer loop)."""
         loss = torch.zeros(())
-        if self.energies.marginal is not None:
-            drawn = self.generated_sensitive(self.recipe.batch, self._coins)
-            loss = loss + self.energies.marginal(drawn).mean()  # Eq. 6
-        if self.lacking is not None and self.generators.marginal is not None:
-            far = self._with_decided_codes(self.generated_sensitive(_LACKING_ROWS, self._coins))
-            loss = loss + _LACKING_WEIGHT * self.lacking(far, self._batch(_LACKING_ROWS, rng)[0])
-        if self.energies.conditional is not None:
-            given = self._batch(self.recipe.batch, rng)[0]
-            loss = loss + self.energies.conditional(self._generated_rest(given, self._coins), given).mean()  # Eq. 7
+        for pair, energy in self.energies.items():
+            given = None if pair == MARGINAL else self._batch(self.recipe.batch, rng)[0]
+            drawn = self.generated(pair, self.recipe.batch, given, self._coins)
+            loss = loss + energy(drawn, given).mean()  # Eq. 6, 7
+            if pair == MARGINAL and self.lacking is not None:
+                far = self.generated(pair, _LACKING_ROWS, None, self._coins)
+                loss = loss + _LACKING_WEIGHT * self.lacking(far, self._batch(_LACKING_ROWS, rng)[0])
         self._optimiser.zero_grad()
         loss.backward(inputs=[*self.generators.parameters()])
         self._optimiser.step()
         self._average.update(parameters_to_vector(self.generators.parameters()))
 
     def _batch(self, number: int, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
-        chosen = rng.integers(0, len(self.rows["rest"]), number)
-        return torch.from_numpy(self.rows["sensitive"][chosen]), torch.from_numpy(self.rows["rest"][chosen])
+        chosen = rng.integers(0, len(self.rows.rest), number)
+        return torch.from_numpy(self.rows.sensitive[chosen]), torch.from_numpy(self.rows.rest[chosen])
 
-    def generated_sensitive(self, number: int, coins: torch.Generator) -> Tensor:
-        """Return x′ [row, number]."""
-        assert self.generators.marginal is not None
-        return self.generators.marginal(_normal((number, LATENT), coins))
-
-    def _generated_rest(self, given: Tensor, coins: torch.Generator) -> Tensor:
-        assert self.generators.conditional is not None
-        return self.generators.conditional(_normal((len(given), LATENT), coins), given)
-
-    def _with_decided_codes(self, generated: Tensor) -> Tensor:
-        """Return x′ with categories decided, as it will be released, and a gradient as if they were shares."""
-        for begin, end in self.codes:
-            soft = functional.softmax(_SHARPNESS * generated[:, begin:end], 1)
-            hard = functional.one_hot(soft.argmax(1), end - begin).float()
-            generated = torch.cat([generated[:, :begin], hard + soft - soft.detach(), generated[:, end:]], 1)
-        return generated
+    def generated(self, pair: str, number: int, given: Tensor | None, coins: torch.Generator) -> Tensor:
+        """Return rows of a generator [row, number], with a gradient."""
+        rows: Tensor = self.generators[pair](torch.randn(number, LATENT, generator=coins), given)
+        return rows
 
 
 def _adversarial(energy: Energy, real: Tensor, fake: Tensor, given: Tensor | None, coins: torch.Generator) -> Tensor:
@@ -242,7 +208,3 @@ def normalised_discrepancy(pairs: Tensor) -> Tensor:
     total = pairs.sum(-1) ** 2
     ratio = torch.where(squares > 0, total / torch.where(squares > 0, squares, torch.ones_like(squares)), squares)
     return (number - 1) / number * ratio  # Eq. 17
-
-
-def _normal(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
-    return torch.randn(shape, generator=generator)

@@ -55,14 +55,10 @@ class Context:
         """Columns of context that series are compared with; none where all series share one context."""
         return len(self.columns()) if self.own else 0
 
-    def num_features(self, num_frequencies: int) -> int:
-        """Returns the number of `features` of a series."""
-        return self.num_columns * (num_frequencies + 1)
-
     @property
     def feature_bound(self) -> float:
         """Bound on the length of features: directions have length one, levels lie within their weight."""
-        return float(max(np.sqrt(self.num_columns) * np.hypot(1.0, _LEVEL_WEIGHT), 1.0))
+        return float(np.sqrt(self.num_columns) * np.hypot(1.0, _LEVEL_WEIGHT))
 
     def features(self, context: np.ndarray | None, num_series: int, frequencies: np.ndarray) -> np.ndarray:
         """Returns features [series, feature] that may explain a shape, of length at most `feature_bound`.
@@ -160,25 +156,9 @@ class FeatureMap:
     clip: float  # bound on the length of the directions
 
     @property
-    def size(self) -> int:
-        """Numbers of a mapped context."""
-        return 1 + self.turn.shape[1]
-
-    @property
     def bound(self) -> float:
         """Bound on the length of a mapped context."""
-        return float(np.hypot(1.0, self.clip)) if self.turn.shape[1] else 1.0
-
-    @property
-    def known(self) -> bool:
-        """Whether the products are public."""
-        return len(self.products) > 0
-
-    @classmethod
-    def identity(cls, num_features: int, clip: float) -> "FeatureMap":
-        """Returns features as they are, clipped to `clip`; without any, the products are known."""
-        products = np.zeros((0, 0)) if num_features else np.ones((1, 1))
-        return cls(centre=np.zeros(num_features), turn=np.eye(num_features), products=products, clip=clip)
+        return float(np.hypot(1.0, self.clip))
 
     @classmethod
     def of_public(cls, features: np.ndarray) -> "FeatureMap":
@@ -189,15 +169,14 @@ class FeatureMap:
         variance, directions = variance[moves], directions[:, moves]
         share = (variance / variance.max(initial=1e-300)) ** _UNEVENNESS
         turn = directions * np.sqrt(share / np.maximum(variance, 1e-300))
-        clip = _SLACK * float(np.sqrt(share.sum())) if len(share) else 1.0
+        clip = _SLACK * float(np.sqrt(share.sum()))
         mapped = cls(centre=centre, turn=turn, products=np.zeros((0, 0)), clip=clip).of(features)
         return cls(centre=centre, turn=turn, products=mapped.T @ mapped / len(mapped), clip=clip)
 
     def of(self, features: np.ndarray) -> np.ndarray:
         """Returns mapped features [series, 1 + direction] of length at most `bound`."""
-        directions = (features - self.centre) @ self.turn
-        clipped = shortened(directions, self.clip) if self.turn.shape[1] else directions
-        return np.concatenate([np.ones((len(features), 1)), clipped], axis=1)
+        directions = shortened((features - self.centre) @ self.turn, self.clip)
+        return np.concatenate([np.ones((len(features), 1)), directions], axis=1)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Returns the map as arrays."""
@@ -218,7 +197,7 @@ def public_windows(file: str | None, schema: Schema) -> np.ndarray | None:
     if file is None:
         return None
     if not Path(file).is_file():
-        raise MissingData(f"public_context: '{file}' is not there.")
+        raise MissingData(f"public_context: '{file}' is not there. Name a table of public context, or leave it out.")
     table, steps = read_signals(Path(file), "public_context"), schema.num_steps
     if table.shape[2] != len(schema.context) or table.shape[1] < steps:
         raise InputError(
@@ -238,10 +217,14 @@ def read_signals(path: Path, option: str = "--public") -> np.ndarray:
     """
     array = np.load(path, allow_pickle=False) if path.suffix == ".npy" else _table(path, option)
     if array.ndim not in (2, 3) or array.dtype.kind not in "fiu" or 0 in array.shape:
-        raise InputError(f"{option}: numbers [step, feature] or [series, step, feature] are expected.")
+        raise InputError(
+            f"{option}: numbers [step, feature] or [series, step, feature] are expected. Reshape the array."
+        )
     signals = np.asarray(array if array.ndim == 3 else array[None], dtype=np.float64)
     if np.isinf(signals).any() or np.isnan(signals).all(axis=(0, 1)).any():
-        raise InputError(f"{option}: finite numbers are expected, missing where unknown, and no feature that is empty.")
+        raise InputError(
+            f"{option}: finite numbers are expected. Leave unknown ones missing, and drop features without any."
+        )
     return signals
 
 

@@ -9,8 +9,9 @@ Notation: s and d directions of all movements of a factor and of a column, lengt
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from scipy.stats import chi2
@@ -62,17 +63,27 @@ def correlation_bound(context: Context) -> float:
 
 @dataclass(frozen=True, eq=False)
 class ContextCorrelation:
-    """Mean products ⟨s_b, d_b⟩, and samples that follow their context as closely; `model` is the `spectral` release."""
+    """Mean products ⟨s_b, d_b⟩, and samples that follow their context as closely.
+
+    `arrays` hold the `spectral` release and, once they are released, the estimator's own.
+    """
 
     context: Context
-    model: Model
+    arrays: Arrays
     label: ClassVar[str] = CORRELATION
+    spectral_share: ClassVar[float] = 0.7  # of mu² for the `spectral` release
+    learned: ClassVar[str] = "the correlation of series and context in a band of frequencies"
 
     @classmethod
-    def of(cls, context: Context, arrays: Arrays) -> Self:
-        """Returns the estimator on the `spectral` release that `arrays` hold."""
-        own = {name.removeprefix(PREFIX): array for name, array in arrays.items() if name.startswith(PREFIX)}
-        return cls(context, Model.from_arrays(own))
+    def largest_bound(cls, context: Context) -> float:
+        """Returns the bound on what one series adds where no window of context is public."""
+        return correlation_bound(context)
+
+    @cached_property
+    def model(self) -> Model:
+        """The `spectral` release."""
+        own = self.arrays.items()
+        return Model.from_arrays({name.removeprefix(PREFIX): array for name, array in own if name.startswith(PREFIX)})
 
     @property
     def schema(self) -> Schema:
@@ -101,7 +112,7 @@ class ContextCorrelation:
         shape, bound = (int(np.prod(self.products_shape)) + NUM_RUN_CELLS,), correlation_bound(self.context)
         return Statistic(label=CORRELATION, shape=shape, bound=bound, contributions=contributions)
 
-    def release(self, private: PrivateSeries, grant: Grant, public: np.ndarray | None = None) -> dict[str, np.ndarray]:
+    def release(self, private: PrivateSeries, grant: Grant, public: np.ndarray | None) -> dict[str, np.ndarray]:
         """Releases the mean products, 0 where noise may explain them, and the shares of run lengths."""
         statistic, weight = self.correlations(), vote_weight(self.context)
         noisy = grant.release(statistic, private)
@@ -132,7 +143,7 @@ class ContextCorrelation:
             found[:, place] = np.einsum("sfa,sfc->sac", moves[:, band], signals[:, band])
         return found
 
-    def panel(self, arrays: Arrays, request: SampleRequest) -> Panel:
+    def panel(self, request: SampleRequest) -> Panel:
         """Samples as `spectral` does, turned towards what was learned about the context, in runs of equal values.
 
         Where all series of the fit shared a context, series are sampled for that one, and another one is responded to
@@ -143,34 +154,30 @@ class ContextCorrelation:
         shared = None if self.context.ignored else request.fit_context
         context = request.context if shared is None else broadcast_context(shared, number)
         scores, singles = copula.sample_scores(model, schema, classes, rng)
-        scores = self.turned(arrays, context, classes, scores, rng)
+        factors = self.turned(scores @ model.rotation, context, classes, rng)
+        scores = np.asarray(factors @ np.linalg.inv(model.rotation))
         if shared is not None and request.context is not None:
             scores = copula.respond(scores, schema, shared, request.context)
         once = copula.ranks_of(model.score_nodes[schema.num_channels :], singles)
         lengths, missing = copula.sample_absence(model, schema, scores, once, rng)
         ranks, marginals = copula.ranks_of(model.score_nodes[: schema.num_channels], scores), model.marginals
         values = np.stack([marginals[c].values_of(ranks[:, :, c]) for c in range(schema.num_channels)], axis=2)
-        values = repeated(values, arrays[f"{self.label}.runs"], schema, rng)
+        values = repeated(values, self.arrays[f"{self.label}.runs"], schema, rng)
         single, shares = marginals[schema.num_channels :], model.single_missing
         static = static_values(schema, classes, once, single, shares, rng)
         return request.panel(schema, np.where(missing, np.nan, values), lengths, static)
 
     def turned(
-        self,
-        arrays: Arrays,
-        context: np.ndarray | None,
-        classes: np.ndarray,
-        scores: np.ndarray,
-        rng: np.random.Generator,
+        self, factors: np.ndarray, context: np.ndarray | None, classes: np.ndarray, rng: np.random.Generator
     ) -> np.ndarray:
-        """Returns sampled scores [series, step, channel] that follow the contexts given."""
+        """Returns sampled factors [series, step, factor] that follow the contexts given."""
         if not self.bands:  # one step, which moves nowhere
-            return scores
-        frequencies = to_frequencies(scores @ self.model.rotation)
+            return factors
+        frequencies = to_frequencies(factors)
         size = np.sqrt((frequencies[:, 1:] ** 2).sum(axis=1, keepdims=True))
-        expected = self._expected(arrays[PRODUCTS], self.context.directions(context, len(classes)))
+        expected = self._expected(self.arrays[PRODUCTS], self.context.directions(context, len(classes)))
         frequencies[:, 1:] = size * self._around(expected, unit_length(frequencies[:, 1:]))
-        return np.asarray(to_steps(frequencies) @ np.linalg.inv(self.model.rotation))
+        return to_steps(frequencies)
 
     def _expected(self, products: np.ndarray, signals: np.ndarray) -> np.ndarray:
         """Returns the expectation of s [series, frequency, factor] given contexts, no longer than `_MOST`.
@@ -179,8 +186,6 @@ class ContextCorrelation:
         weights are bounded, because these contexts may have next to nothing in a band that those of the fit had.
         """
         expected = np.zeros((*signals.shape[:2], products.shape[1]))
-        if not signals.shape[2]:
-            return expected
         for band, both in zip(self.bands, products, strict=True):
             gram = np.einsum("sfc,sfd->cd", signals[:, band], signals[:, band], optimize=True) / len(signals)
             weights = np.linalg.pinv(gram, rcond=_SMALLEST, hermitian=True) @ both.T  # [column, factor]

@@ -1,5 +1,8 @@
 """θ_T of Pub2Priv (section 5.1): trained on public signals by masked reconstruction, packed and frozen.
 
+Two-axis self-attention over entries [step, feature]: first along time, then along features. Positions are sines on both
+axes, so any number of steps and of features fits.
+
 Public signals come from a file, or are simulated: prices, weather, load, tariffs, seasons, noise. Features of a
 simulated window share part of their movement, as stocks of one market or stations of one region do. Nothing here may be
 given private data.
@@ -11,11 +14,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 
 from understudy.errors import InputError
+from understudy.nn.attention import SelfAttention, positions
 from understudy.synthesizers.packs import Pack, versions
 from understudy.synthesizers.pub2priv.context import standardised
-from understudy.synthesizers.pub2priv.networks import KnowledgeTransformer, hide
 from understudy.synthesizers.pub2priv.recipe import KnowledgeRecipe
 from understudy.training.networks import load_arrays, to_arrays
 
@@ -25,6 +29,103 @@ MIN_STEPS, MAX_FEATURES = 8, 7
 _FEWEST_STEPS = 24  # of simulated windows
 
 Windows = Callable[[int, np.random.Generator], np.ndarray]  # (number, rng) → standardised windows, NaN where missing
+
+
+def plane_positions(num_steps: int, num_features: int, width: int) -> Tensor:
+    """Returns codes [step, feature, width]: the first half says the step, the second the feature."""
+    shape = (num_steps, num_features, -1)
+    steps, features = positions(num_steps, width // 2), positions(num_features, width - width // 2)
+    return torch.cat([steps[:, None].expand(shape), features[None].expand(shape)], dim=2)
+
+
+class EncoderLayer(nn.Module):
+    """Attention along one axis and a two-layer network, each added to its input and normalised."""
+
+    def __init__(self, width: int, num_heads: int, feed_forward: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.attention = SelfAttention(width, num_heads)
+        self.first, self.second = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.feed_forward = nn.Sequential(
+            nn.Linear(width, feed_forward), nn.GELU(), nn.Dropout(dropout), nn.Linear(feed_forward, width)
+        )
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, present: Tensor | None = None) -> Tensor:
+        """Returns [row, position, width]; `present` [row, position] as in `SelfAttention`."""
+        x = self.first(x + self.dropout(self.attention(x, present)))
+        output: Tensor = self.second(x + self.dropout(self.feed_forward(x)))
+        return output
+
+
+class TwoAxisLayer(nn.Module):
+    """Entries [unit, step, feature, width] look along time, then along features; an axis of one is skipped."""
+
+    def __init__(self, width: int, num_heads: int, feed_forward: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.over_time = EncoderLayer(width, num_heads, feed_forward, dropout)
+        self.over_features = EncoderLayer(width, num_heads, feed_forward, dropout)
+
+    def forward(self, x: Tensor, present: Tensor | None = None) -> Tensor:
+        """Args: `present` [unit, step, feature] is False for entries that are not there."""
+        for layer in (self.over_time, self.over_features):
+            x = x.transpose(1, 2)  # the axis that is looked along comes last
+            present = None if present is None else present.transpose(1, 2)
+            if x.shape[2] > 1:
+                here = None if present is None else present.flatten(0, 1)
+                x = layer(x.flatten(0, 1), here).unflatten(0, x.shape[:2])
+        return x
+
+
+class KnowledgeTransformer(nn.Module):
+    """θ_T: public context c [unit, step, feature] → z [unit, step, width]. Missing entries of c are NaN."""
+
+    def __init__(
+        self, *, width: int = 128, num_heads: int = 8, depth: int = 4, feed_forward: int = 256, dropout: float = 0.05
+    ) -> None:
+        super().__init__()
+        self.shape = {"width": width, "num_heads": num_heads, "depth": depth, "feed_forward": feed_forward}
+        self.embed = nn.Linear(2, width)  # the value, and whether it was hidden
+        self.layers = nn.ModuleList(TwoAxisLayer(width, num_heads, feed_forward, dropout) for _ in range(depth))
+        self.summarise = nn.Linear(width, width)
+        self.reconstruct = nn.Linear(width, 1)  # g_φ of section 5.1
+
+    def entries(self, context: Tensor, hidden: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Returns (entries [unit, step, feature, width], which of them are there); `hidden` ones show no value."""
+        present = ~context.isnan()
+        hidden = torch.zeros_like(present) if hidden is None else hidden & present
+        values = torch.where(present & ~hidden, context, 0.0)
+        x = self.embed(torch.stack([values, hidden.to(values)], dim=3))
+        x = x + plane_positions(*x.shape[1:]).to(x)
+        for layer in self.layers:
+            x = layer(x, present)
+        return x, present
+
+    def forward(self, context: Tensor) -> Tensor:
+        """Returns z: the mean over the features that are there; 0 at a step without any."""
+        x, present = self.entries(context)
+        weight = present.to(x).unsqueeze(3)
+        mean = (x * weight).sum(2) / weight.sum(2).clamp(min=1)
+        output: Tensor = self.summarise(mean) * present.any(2, keepdim=True)
+        return output
+
+    def filling_loss(self, context: Tensor, hidden: Tensor) -> Tensor:
+        """Returns the mean squared error of hidden entries, each in units of its feature's variance (section 5.1)."""
+        x, present = self.entries(context, hidden)
+        guesses, asked = self.reconstruct(x).squeeze(3), hidden & present
+        spread = (context - context.nanmean((0, 1))).square().nanmean((0, 1)).nan_to_num(1.0)  # of each feature
+        error = torch.where(asked, (guesses - context.nan_to_num()).square() / (spread + 1e-6), 0.0)
+        return error.sum() / asked.sum().clamp(min=1)
+
+
+def hide(present: Tensor, generator: torch.Generator, *, share: float = 0.15, longest: int = 20) -> Tensor:
+    """Returns which entries [unit, step, feature] to hide: single ones, and in each row one span of 5 to `longest`."""
+    num_units, num_steps, num_features = present.shape
+    single = torch.rand(present.shape, generator=generator) < share
+    rows = (num_units, 1, num_features)
+    length = torch.randint(min(5, num_steps), min(longest, num_steps) + 1, rows, generator=generator)
+    start = (torch.rand(rows, generator=generator) * (num_steps - length + 1)).long()
+    step = torch.arange(num_steps)[None, :, None]
+    return (single | ((step >= start) & (step < start + length))) & present
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +179,7 @@ class Knowledge:
         """
         at_rest = self.transformer(torch.zeros(1, *context.shape[1:]))
         parts = [self.transformer(torch.tensor(one[None], dtype=torch.float32)) - at_rest for one in context]
-        return torch.cat(parts).numpy() if parts else np.zeros((0, context.shape[1], at_rest.shape[2]), np.float32)
+        return np.asarray(torch.cat([at_rest[:0], *parts]))
 
 
 # --- training on public signals ---------------------------------------------------------------------------------------
@@ -128,7 +229,7 @@ def pretrain(
     rng, generator = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
     model = KnowledgeTransformer(**recipe.network)
     untrained = filling_error(model, held_out, seed)
-    optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
+    optimiser = torch.optim.Adam(model.train().parameters(), lr=1e-3)
     rate = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, recipe.iterations, eta_min=1e-4)
     for iteration in range(recipe.iterations):
         context = torch.from_numpy(windows(recipe.batch, rng))
@@ -150,12 +251,8 @@ def pretrain(
 @torch.no_grad()
 def filling_error(model: KnowledgeTransformer, windows: np.ndarray, seed: int) -> float:
     """Returns the error of hidden entries in units of their feature's variance; guessing the mean has error one."""
-    was, generator = model.training, torch.Generator().manual_seed(seed)
-    model.train(False)
-    context = torch.from_numpy(windows).float()
-    error = float(model.filling_loss(context, hide(~context.isnan(), generator)))
-    model.train(was)
-    return error
+    context, generator = torch.from_numpy(windows).float(), torch.Generator().manual_seed(seed)
+    return float(model.train(False).filling_loss(context, hide(~context.isnan(), generator)))
 
 
 # --- simulated signals ------------------------------------------------------------------------------------------------
@@ -199,12 +296,6 @@ class _Draws:
         phase = self.rng.uniform(0, 2 * np.pi, (self.number, 1))
         return np.sin(2 * np.pi * np.arange(self.steps) / period + phase)
 
-    def slope(self) -> np.ndarray:
-        return self.rng.standard_normal((self.number, 1)) * np.linspace(-1, 1, self.steps)
-
-    def any_of(self, low: float, high: float) -> np.ndarray:
-        return self.rng.uniform(low, high, (self.number, 1))
-
     def autoregressive(self, persistence: float | np.ndarray) -> np.ndarray:
         noise = self.normal() * np.sqrt(1 - np.square(persistence))
         before = self.rng.standard_normal((self.number, 1))
@@ -217,7 +308,11 @@ _KINDS: tuple[Callable[[_Draws], np.ndarray], ...] = (
     # prices: random walks whose volatility comes in clusters
     lambda of: np.cumsum(np.exp(0.5 * of.autoregressive(0.97)) * of.normal(), axis=1),
     # weather: a day, slow fronts and a slow season
-    lambda of: of.season() + 1.5 * of.autoregressive(0.97) + of.slope(),
+    lambda of: (
+        of.season()
+        + 1.5 * of.autoregressive(0.97)
+        + of.rng.standard_normal((of.number, 1)) * np.linspace(-1, 1, of.steps)
+    ),
     # load: sharp daily peaks with noise that grows with them
     lambda of: np.exp(1.5 * of.season()) * (1 + 0.3 * of.normal()) + 0.5 * of.season(),
     # tariffs: steps that last, with a spike now and then
@@ -227,7 +322,7 @@ _KINDS: tuple[Callable[[_Draws], np.ndarray], ...] = (
         + 0.1 * of.normal()
     ),
     # waves: two seasons over each other
-    lambda of: of.any_of(0.05, 0.5) * of.normal() + of.season() + 0.7 * of.season(),
+    lambda of: of.rng.uniform(0.05, 0.5, (of.number, 1)) * of.normal() + of.season() + 0.7 * of.season(),
     # noise: from nearly independent steps to nearly a random walk
-    lambda of: of.autoregressive(of.any_of(0.2, 0.99)),
+    lambda of: of.autoregressive(of.rng.uniform(0.2, 0.99, (of.number, 1))),
 )

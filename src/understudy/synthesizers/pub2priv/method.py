@@ -33,26 +33,17 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers, round_up
 from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
-from understudy.synthesizers.options import require_one_of
+from understudy.synthesizers.options import recipe_of, require_one_of
 from understudy.synthesizers.packs import GENERAL, Pack, load_pack
 from understudy.synthesizers.pub2priv.context import Context, public_windows
-from understudy.synthesizers.pub2priv.correlation import CORRELATION, PREFIX, ContextCorrelation, correlation_bound
+from understudy.synthesizers.pub2priv.correlation import CORRELATION, PREFIX, ContextCorrelation
 from understudy.synthesizers.pub2priv.recipe import DEFAULT, PAPER, Recipe
-from understudy.synthesizers.pub2priv.regression import (
-    CORRELATION_SHARE,
-    LOUDEST,
-    REGRESSION,
-    ContextRegression,
-    Layout,
-    identity_map,
-    shape_square,
-)
+from understudy.synthesizers.pub2priv.regression import REGRESSION, ContextRegression, is_drowned
 from understudy.synthesizers.registry import METHODS
 
 if TYPE_CHECKING:
     from understudy.synthesizers.pub2priv.published import PublishedDiffusion
 
-_SPECTRAL_SHARE = {REGRESSION: 0.4, CORRELATION: 0.7}  # of mu²
 _ESTIMATORS = {REGRESSION: ContextRegression, CORRELATION: ContextCorrelation}
 _PACK = "pack"
 
@@ -81,8 +72,7 @@ class Pub2Priv(Synthesizer):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if isinstance(self.recipe, dict):  # options of a release that was loaded
-            object.__setattr__(self, "recipe", Recipe(**self.recipe))
+        object.__setattr__(self, "recipe", recipe_of(self.recipe, Recipe))
         require_one_of(self, knowledge=("pack", "direct", "none"))
 
     @property
@@ -107,7 +97,7 @@ class Pub2Priv(Synthesizer):
     def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
         """Releases what the plan says and returns it.
 
-        Privacy: unit and neighbours as the schema says. `spectral`, the estimators and `PublishedDiffusion.train` look
+        Privacy: unit and neighbours as the schema says. `spectral`, the estimators and `PublishedDiffusion.learn` look
         at private series through the grant; a unit moves a sum of gradients by at most the clipping norm.
         """
         schema = private.panel.schema
@@ -115,7 +105,7 @@ class Pub2Priv(Synthesizer):
             return {**self.diffusion(schema).learn(private, grant, progress), **self._carried()}
         base = _spectral().learn(private.without_context(), grant, progress)
         released = {f"{PREFIX}{name}": array for name, array in base.items()}
-        estimator = _ESTIMATORS[grant.plan.entries[-1].label].of(self.context(schema), released)
+        estimator = _ESTIMATORS[grant.plan.entries[-1].label](self.context(schema), released)
         public = public_windows(self.public_context, schema)
         return {**released, **estimator.release(private, grant, public)}
 
@@ -123,8 +113,8 @@ class Pub2Priv(Synthesizer):
         """Returns a series for each context that the caller brings."""
         if request.context is None and self.needs_context(schema):
             raise InputError(
-                "context: public context to follow is expected, because every series of the fit met another stretch of "
-                "it, and which is private. Bring one for all series, or one for each."
+                "context: public context to follow is expected, because each training series has its own context, "
+                "which is private. Pass context: one for all series, or one per series."
             )
         context = self.context(schema)
         context.warn_beyond(request.context, request.fit_context)
@@ -132,7 +122,7 @@ class Pub2Priv(Synthesizer):
             pack = arrays[_PACK].tobytes() if _PACK in arrays else None
             return self.diffusion(schema, pack).panel(arrays, request)
         kind = next(kind for label, kind in _ESTIMATORS.items() if f"{label}.runs" in arrays)
-        return kind.of(context, arrays).panel(arrays, request)
+        return kind(context, arrays).panel(request)
 
     def outlook(self, schema: Schema, guarantee: Guarantee) -> tuple[str, ...]:
         """Returns the noise relative to what can be learned, and whether context teaches anything."""
@@ -145,19 +135,20 @@ class Pub2Priv(Synthesizer):
         )
         also = shared if self.knowledge != "none" and not learned.own_contexts else ()
         if self._diffuses:
-            return (self.diffusion(learned).outlook(guarantee), *also)
+            return (self.diffusion(learned).foretold(guarantee)[1], *also)
         last = estimator_entries(self.recipe.model, context, guarantee)[-1]
-        error = mean_error(context, last, series)
-        what = {
-            REGRESSION: "every mean product of a shape with its context",
-            CORRELATION: "the correlation of series and context in a band of frequencies",
-        }[last.label]
+        kind = _ESTIMATORS[last.label]
+        assert isinstance(last.event, Gaussian)
+        error = last.event.noise_multiplier * kind.largest_bound(context) / series
         little = ", so little will be learned from context." if error > 0.25 else "."
-        return (f"The standard deviation of the noise on {what} is {error:.2g}, where 0.5 is much{little}", *also)
+        return (
+            f"The standard deviation of the noise on {kind.learned} is {error:.2g}, where 0.5 is much{little}",
+            *also,
+        )
 
     def gradient_noise(self, schema: Schema, guarantee: Guarantee) -> float | None:
         """The ratio of the diffusion; None for the estimators."""
-        return self.diffusion(self.learned_schema(schema)).size_and_noise(guarantee)[2] if self._diffuses else None
+        return self.diffusion(self.learned_schema(schema)).foretold(guarantee)[0] if self._diffuses else None
 
     def own_inputs(self) -> Mapping[str, str]:
         """The pack of θ_T and the public context."""
@@ -206,8 +197,8 @@ def _spectral() -> Synthesizer:
 def estimator_entries(model: str, context: Context, guarantee: Guarantee) -> tuple[PlanEntry, ...]:
     """Returns the releases of `spectral` and of the estimator; "auto" chooses one by public facts."""
     if model == "auto":
-        model = CORRELATION if _drowned(context, guarantee) else REGRESSION
-    whole, share = _spectral().plan(context.schema.without_context(), guarantee), _SPECTRAL_SHARE[model]
+        model = CORRELATION if is_drowned(context, guarantee) else REGRESSION
+    whole, share = _spectral().plan(context.schema.without_context(), guarantee), _ESTIMATORS[model].spectral_share
     base = tuple(
         PlanEntry(entry.label, Gaussian(round_up(entry.event.noise_multiplier * share**-0.5)))  # its share of mu²
         for entry in whole.entries
@@ -215,28 +206,3 @@ def estimator_entries(model: str, context: Context, guarantee: Guarantee) -> tup
     )
     rest = noise_multipliers(guarantee, {model: 1 - share})[model]
     return (*base, PlanEntry(model, Gaussian(rest)))
-
-
-def _drowned(context: Context, guarantee: Guarantee) -> bool:
-    """Whether noise on a response to one direction of context is louder than what would count as significant.
-
-    From public facts alone. A population that is bought counts as large, as nothing else is known when this is
-    planned, and so do events, of which one series has many.
-    """
-    schema = context.schema
-    size = schema.population.size
-    if size is None or schema.unit.kind == "event":
-        return False
-    noise = noise_multipliers(guarantee, {REGRESSION: 1 - _SPECTRAL_SHARE[REGRESSION]})[REGRESSION]
-    error = mean_error(context, PlanEntry(REGRESSION, Gaussian(noise)), size)
-    return Layout.of(schema, identity_map(context)).num_shape * error**2 > LOUDEST * shape_square(schema.num_channels)
-
-
-def mean_error(context: Context, entry: PlanEntry, population: float) -> float:
-    """Returns the noise on a mean product of shape and context, from public facts, where no window is public."""
-    assert isinstance(entry.event, Gaussian)
-    bound = correlation_bound(context)
-    if entry.label == REGRESSION:
-        both = np.hypot(1.0, CORRELATION_SHARE) if context.num_columns else 1.0
-        bound = Layout.of(context.schema, identity_map(context)).bound * both
-    return float(entry.event.noise_multiplier * bound / population)

@@ -4,9 +4,13 @@ Reference: Pub2Priv, section 5.2 (conditional diffusion) and Algorithm 1 (DP-SGD
 Its departures are about privacy: the unit is the schema's, one window of a unit per iteration; series are scaled by
 released distributions, not by their own minimum and maximum; conditions are the caller's.
 
+θ_DM is in the manner of CSDI (Tashiro et al., arXiv:2107.03502v2, Appendix E): in its residual layers entries look
+along time and along channels. Every layer receives z of each step and the diffusion time (Appendix D).
+
 Notation: x series, c context, z = θ_T(c) [step, condition], t diffusion time, ε noise.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -14,32 +18,88 @@ from functools import partial
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
-from understudy.data import Panel, Schema
+from understudy.data import Panel
 from understudy.data.channels import num_codes
+from understudy.nn.attention import TimeEmbedding
 from understudy.nn.diffusion import Diffusion
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics import facts
-from understudy.statistics.columns import classes_of, num_labels, static_values
-from understudy.statistics.encoding import Encoding, linear_scales
+from understudy.statistics.columns import classes_of, num_labels
+from understudy.statistics.encoding import Encoding
 from understudy.statistics.facts import Facts
 from understudy.synthesizers.base import Progress, SampleRequest
 from understudy.synthesizers.pub2priv.context import Context
-from understudy.synthesizers.pub2priv.knowledge import Knowledge
-from understudy.synthesizers.pub2priv.networks import ConditionalDenoiser
+from understudy.synthesizers.pub2priv.knowledge import Knowledge, TwoAxisLayer, plane_positions
 from understudy.synthesizers.pub2priv.recipe import Recipe
 from understudy.synthesizers.sampling import sample_classes
-from understudy.training import DPSGDConfig, Optimisation, Task, UnitBatches, UnitWindows, WindowBatches, adam, train
+from understudy.training import DPSGDConfig, Optimisation, adam
 from understudy.training.batches import Batch
-from understudy.training.networks import load_arrays, meta_device, num_parameters, to_arrays
-from understudy.training.plan import MOSTLY_NOISE, TRAINING, charged_config, noise_ratio, planned_noise, training_plan
+from understudy.training.fit import fit_network, foretold
+from understudy.training.networks import load_arrays, to_arrays
+from understudy.training.plan import TRAINING, charged_config, training_plan
 
-NETWORK, LINEAR = "network.", "linear"  # prefix of the released parameters; which channels are scaled linearly
+NETWORK = "network."  # prefix of the released parameters
 _PAPER_STEPS = 400  # of Table 3, whose total noise is kept when there are fewer steps
 _CHUNK_ENTRIES = 1 << 13  # more leave the cache: at width 64 half as slow again
+
+
+class ConditionalBlock(nn.Module):
+    """Returns the next residual stream and a skip contribution, both [unit, step, channel, width]."""
+
+    def __init__(self, width: int, side: int, num_heads: int, feed_forward: int) -> None:
+        super().__init__()
+        self.time = nn.Linear(width, width)
+        self.mix = TwoAxisLayer(width, num_heads, feed_forward)
+        self.widen = nn.Linear(width, 2 * width)
+        self.condition = nn.Linear(side, 2 * width)
+        self.project_out = nn.Linear(width, 2 * width)
+
+    def forward(self, x: Tensor, side: Tensor, time: Tensor) -> tuple[Tensor, Tensor]:
+        """Args: `side` [unit, step, channel, side] and the embedded `time` [unit, width]."""
+        hidden = self.mix(x + self.time(time)[:, None, None])
+        gate, value = (self.widen(hidden) + self.condition(side)).chunk(2, 3)
+        residual, skip = self.project_out(torch.sigmoid(gate) * torch.tanh(value)).chunk(2, 3)
+        return (x + residual) / math.sqrt(2), skip
+
+
+class ConditionalDenoiser(nn.Module):
+    """Predicts the noise in x [unit, step, channel] at diffusion time [unit], given z [unit, step, condition].
+
+    Starts by predicting zero, so that the first losses are one. Table 3 of the paper: four layers, width 256.
+    """
+
+    def __init__(
+        self, *, condition: int, width: int = 256, depth: int = 4, num_heads: int = 8, feed_forward: int = 64
+    ) -> None:
+        super().__init__()
+        self.codes = 64  # width of the code of step and channel
+        self.embed = nn.Linear(1, width)
+        self.time = TimeEmbedding(width)
+        side = condition + self.codes
+        self.blocks = nn.ModuleList(ConditionalBlock(width, side, num_heads, feed_forward) for _ in range(depth))
+        self.skip = nn.Linear(width, width)
+        self.predict = nn.Linear(width, 1)
+        nn.init.zeros_(self.predict.weight)
+        nn.init.zeros_(self.predict.bias)
+
+    def forward(self, x: Tensor, time: Tensor, z: Tensor) -> Tensor:
+        """Returns the noise [unit, step, channel]."""
+        hidden = functional.relu(self.embed(x.unsqueeze(3)))
+        shape = (*z.shape[:2], x.shape[2], -1)
+        codes = plane_positions(z.shape[1], x.shape[2], self.codes).to(z)
+        side = torch.cat([z.unsqueeze(2).expand(shape), codes.expand(shape)], dim=3)  # of every entry
+        embedded, skips = functional.silu(self.time(time)), torch.zeros_like(hidden)
+        for block in self.blocks:
+            hidden, skip = block(hidden, side, embedded)
+            skips = skips + skip
+        hidden = functional.relu(self.skip(skips / math.sqrt(len(self.blocks))))
+        output: Tensor = self.predict(hidden).squeeze(3)
+        return output
 
 
 def schedule(steps: int) -> Diffusion:
@@ -94,16 +154,28 @@ class PublishedDiffusion:
     seed: int
 
     def plan(self, guarantee: Guarantee) -> SpendingPlan:
-        """Returns the distributions, then DP-SGD with the rest; on all units where sampling can't amplify."""
-        schema, recipe = self.context.schema, self.recipe
-        size, rate = schema.population.size, 1.0
+        """Returns the distributions, then DP-SGD with the rest."""
+        return training_plan(self._config, facts.shares_of(self.context.schema, marginals=True), guarantee)
+
+    @property
+    def _config(self) -> DPSGDConfig:
+        """DP-SGD before its noise is known; on all units where sampling can't amplify.
+
+        An event changes windows, which moves a sum twice as far as taking them away.
+        """
+        recipe, schema, rate = self.recipe, self.context.schema, 1.0
+        size = schema.population.size
         if size is not None and schema.unit.kind != "event":
             rate = min(1.0, recipe.batch / size)
-        config = DPSGDConfig(
+        return DPSGDConfig(
             sampling_rate=rate, iterations=recipe.iterations, expected_batch=rate * (size or 1),
-            clip_norm=recipe.clipping_norm, batches=unit_sampling(schema),
+            clip_norm=recipe.clipping_norm,
+            max_windows=2 * schema.unit.max_series if schema.unit.kind == "event" else None,
         )  # fmt: skip
-        return training_plan(config, facts.shares_of(schema, marginals=True), guarantee)
+
+    def foretold(self, guarantee: Guarantee) -> tuple[float, str]:
+        """Returns the ratio of the gradients' noise to the largest possible sum, and words for it."""
+        return foretold(self.plan(guarantee), self._config.expected_batch, self.network)
 
     def network(self) -> nn.Module:
         """Returns θ_DM before training, the same for the same seed; it starts by predicting no noise."""
@@ -115,26 +187,9 @@ class PublishedDiffusion:
             shape = {"width": self.recipe.width, "depth": self.recipe.layers, "num_heads": self.recipe.heads}
             return ConditionalDenoiser(condition=condition, **shape)
 
-    def outlook(self, guarantee: Guarantee) -> str:
-        """Says how the noise on a gradient compares with what a batch can say."""
-        number, expected, ratio = self.size_and_noise(guarantee)
-        return (
-            f"{number} parameters learn in {self.recipe.iterations} iterations of {expected:.0f} units; "
-            f"the noise on a summed gradient is {ratio:.2g} times the largest possible sum"
-            + (", so mostly noise is learned." if ratio > MOSTLY_NOISE else ".")
-        )
-
-    def size_and_noise(self, guarantee: Guarantee) -> tuple[int, float, float]:
-        """Returns the parameters, the units expected in a batch, and the noise on a sum over the largest possible."""
-        plan, schema = self.plan(guarantee), self.context.schema
-        config = charged_config(plan.event(TRAINING), schema.population.size or 1, 1.0, unit_sampling(schema))
-        with meta_device():
-            number = num_parameters(self.network())
-        return number, config.expected_batch, noise_ratio(planned_noise(plan), number, config.expected_batch)
-
     def encoding(self, arrays: Mapping[str, np.ndarray]) -> Encoding:
         """Returns how series are scaled, by released distributions."""
-        return Encoding.of(self.context.schema, Facts.from_arrays(arrays).marginals, arrays[LINEAR])
+        return Encoding.of(self.context.schema, Facts.from_arrays(arrays).marginals, np.zeros((0, 2)))
 
     def examples(self, panel: Panel, encoding: Encoding) -> dict[str, np.ndarray]:
         """Returns what the network is trained on: series, which entries were observed, and conditions.
@@ -165,45 +220,29 @@ class PublishedDiffusion:
 
     def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
         """Releases the distributions that series are scaled by, runs Algorithm 1, and returns both."""
-        bare, schema, recipe, model = private.without_context(), private.panel.schema, self.recipe, self.network()
-        linear = linear_scales(bare.schema, None)
-        released = {**facts.buy(bare, grant).to_arrays(), LINEAR: linear}
+        bare, recipe, model = private.without_context(), self.recipe, self.network()
+        released = facts.buy(bare, grant).to_arrays()
         charged = grant.plan.event(TRAINING)
-        config = charged_config(charged, private.population, recipe.clipping_norm, unit_sampling(schema))
-        windows = UnitWindows(
+        fit_network(
+            model,
+            denoising_loss(schedule(recipe.diffusion_steps)),
             self.examples(private.panel, self.encoding(released)),
-            None if schema.unit.kind == "event" else private.panel.unit,
-            config.batches,
-            np.random.default_rng(),  # secret: with a known stream one unit more shows other windows of all others
-        )
-        train(
-            Task(model=model, loss=denoising_loss(schedule(recipe.diffusion_steps)), windows=windows),
-            config,
+            private,
+            charged_config(charged, private.population, recipe.clipping_norm),
             grant,
-            label=TRAINING,
             optimisation=Optimisation(make=adam(recipe.learning_rate), average_decay=recipe.ema or None),
-            progress=lambda done, planned: progress("private training", 0.5 + 0.5 * done / planned),
+            progress=progress,
         )
         return {**released, **to_arrays(model, NETWORK)}
 
     def panel(self, arrays: Mapping[str, np.ndarray], request: SampleRequest) -> Panel:
         """Samples whole series; static columns are independent of them given the class."""
-        schema, recipe, released, rng = self.context.schema, self.recipe, Facts.from_arrays(arrays), request.rng
+        schema, recipe, released = self.context.schema, self.recipe, Facts.from_arrays(arrays)
         encoding, classes, model = self.encoding(arrays), sample_classes(released, request), self.network()
         load_arrays(model, arrays, NETWORK)
         series = denoise(
             model.train(False), schedule(recipe.diffusion_steps), self.conditions(request.context, classes),
-            (schema.num_steps, encoding.num_channels), recipe.sampling_steps, int(rng.integers(2**62)),
+            (schema.num_steps, encoding.num_channels), recipe.sampling_steps, int(request.rng.integers(2**62)),
         )  # fmt: skip
-        lengths = released.sample_lengths(schema, request.num_series, rng)
-        values = encoding.values(series)
-        values[released.sample_missing(schema, encoding.ranked(series), lengths, rng)] = np.nan
-        single = released.marginals[schema.num_channels :]
-        ranks = rng.random((request.num_series, len(single)))
-        static = static_values(schema, classes, ranks, single, released.static_missing, rng)
-        return request.panel(schema, values, lengths, static)
-
-
-def unit_sampling(schema: Schema) -> UnitBatches | WindowBatches:
-    """Returns the batch sampling: one window of each unit. An event changes windows, twice as far as removing them."""
-    return WindowBatches(2 * schema.unit.max_series) if schema.unit.kind == "event" else UnitBatches()
+        values, scores = encoding.values(series), encoding.ranked(series)
+        return request.panel(schema, *released.completed(schema, values, scores, classes, None, request.rng))

@@ -22,8 +22,10 @@ from scipy.stats import chi2
 
 from understudy.data import Panel, Schema
 from understudy.privacy.border import Statistic
+from understudy.privacy.budget import Guarantee
 from understudy.privacy.contributions import Contributions, Crossed, Products, Rows, SideBySide, shortened
 from understudy.privacy.grant import Grant
+from understudy.privacy.plan import noise_multipliers
 from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics.columns import classes_of
 from understudy.statistics.moments import num_pairs, symmetric
@@ -32,7 +34,6 @@ from understudy.synthesizers.pub2priv.context import Context, FeatureMap
 from understudy.synthesizers.pub2priv.correlation import (
     NUM_RUN_CELLS,
     PRODUCTS,
-    Arrays,
     ContextCorrelation,
     explained_share,
     products_bound,
@@ -42,7 +43,7 @@ from understudy.synthesizers.pub2priv.correlation import (
 )
 
 REGRESSION = "regression"  # label under which the sum is charged
-CORRELATION_SHARE = 1 / 3  # weight of the products of `correlation`, relative to all others
+_CORRELATION_SHARE = 1 / 3  # weight of the products of `correlation`, relative to all others
 _ENOUGH = 0.4  # share of what a regression explains that correlations have to, by a lower bound
 _FEWEST, _NUMBERS = 4, 16  # frequencies of each factor at least, and numbers of all factors together
 _LEVEL_WEIGHT = 0.35  # of the score of a level, relative to a direction
@@ -52,7 +53,7 @@ _TRIANGLE = 0.75  # share of the square of a symmetric product that its upper tr
 _VOTE_SHARE = 6.0  # bound on all products over the weight of a vote
 _FLOOR = 0.3  # smallest variance of a direction of shapes, in units of what noise makes of none
 _FALSE = 0.1  # false-alarm rate of a response to one direction of context
-LOUDEST = 0.1  # noise of a response to one direction over the mean square of shapes, at most
+_LOUDEST = 0.1  # noise of a response to one direction over the mean square of shapes, at most
 _LEAST_REST = 1e-3  # variance of a direction that no context explains, at least
 _LEAST_SHARE = 0.05  # share of all variance that no context explains, at least
 
@@ -64,11 +65,6 @@ def num_frequencies(schema: Schema) -> int:
     return min(max(_FEWEST, _NUMBERS // schema.num_channels), max(schema.num_steps - 1, 0))
 
 
-def shape_square(num_channels: int) -> float:
-    """Returns the mean square of a shape: a level is a score, and the directions of a factor have length one."""
-    return num_channels * (_LEVEL_WEIGHT**2 + 1.0)
-
-
 def shape_bound(num_channels: int) -> float:
     """Returns the bound on a shape: directions have length one each, levels half of that together."""
     return float(np.sqrt(num_channels) * np.hypot(1.0, _LEVEL_BOUND))
@@ -76,7 +72,9 @@ def shape_bound(num_channels: int) -> float:
 
 def identity_map(context: Context) -> FeatureMap:
     """Returns the map that leaves features of context as they are."""
-    return FeatureMap.identity(context.num_features(num_frequencies(context.schema)), context.feature_bound)
+    size = context.num_columns * (1 + num_frequencies(context.schema))
+    products = np.zeros((0, 0)) if size else np.ones((1, 1))  # of the intercept alone, which are known
+    return FeatureMap(centre=np.zeros(size), turn=np.eye(size), products=products, clip=context.feature_bound)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,16 +86,19 @@ class Layout:
     shape_bound: float  # S
     context_bound: float  # U
     context_known: bool  # whether public windows gave the products of u with itself; else they are released as well
+    correlations_bound: float = 0.0  # on the products of `correlation`
 
     @classmethod
-    def of(cls, schema: Schema, mapped: FeatureMap) -> "Layout":
+    def of(cls, context: Context, mapped: FeatureMap) -> "Layout":
         """Returns the layout for series whose context is mapped."""
+        schema = context.schema
         return cls(
             num_shape=schema.num_channels * (1 + num_frequencies(schema)),
-            num_context=mapped.size,
+            num_context=1 + mapped.turn.shape[1],
             shape_bound=shape_bound(schema.num_channels),
             context_bound=mapped.bound,
-            context_known=mapped.known,
+            context_known=len(mapped.products) > 0,
+            correlations_bound=products_bound(context),
         )
 
     @property
@@ -112,8 +113,18 @@ class Layout:
         return self._products_bound / _VOTE_SHARE
 
     @property
+    def correlation_weight(self) -> float:
+        """Weight of the products of `correlation`."""
+        return _CORRELATION_SHARE * self._moments_bound / max(self.correlations_bound, 1.0)
+
+    @property
     def bound(self) -> float:
-        """Bound on what one series adds: ‖suᵀ‖ = ‖s‖ ‖u‖, a vote is one number, of ssᵀ a triangle."""
+        """Bound on what one series adds."""
+        return float(np.hypot(self._moments_bound, self.correlation_weight * self.correlations_bound))
+
+    @property
+    def _moments_bound(self) -> float:
+        """Bound on products and vote: ‖suᵀ‖ = ‖s‖ ‖u‖, a vote is one number, of ssᵀ a triangle."""
         return float(np.hypot(self._products_bound, self.vote_weight))
 
     @property
@@ -142,6 +153,13 @@ class ContextRegression(ContextCorrelation):
     """Shapes of series, their regression on context, and samples of both."""
 
     label: ClassVar[str] = REGRESSION
+    spectral_share: ClassVar[float] = 0.4
+    learned: ClassVar[str] = "every mean product of a shape with its context"
+
+    @classmethod
+    def largest_bound(cls, context: Context) -> float:
+        """Returns the bound on what one series adds where no window of context is public."""
+        return Layout.of(context, identity_map(context)).bound
 
     @cached_property
     def frequencies(self) -> np.ndarray:
@@ -155,15 +173,15 @@ class ContextRegression(ContextCorrelation):
             return identity_map(self.context)
         return FeatureMap.of_public(self.context.features(public, len(public), self.frequencies))
 
-    def release(self, private: PrivateSeries, grant: Grant, public: np.ndarray | None = None) -> dict[str, np.ndarray]:
+    def release(self, private: PrivateSeries, grant: Grant, public: np.ndarray | None) -> dict[str, np.ndarray]:
         """Releases the regression of shapes on context, with the public map of context."""
         mapped = self.feature_map(public)
-        layout, statistic, count = Layout.of(self.schema, mapped), self.statistic(mapped), private.population
-        noisy = grant.release(statistic, private)
-        noise = grant.deviation(REGRESSION, statistic.bound * private.reach)
+        layout, count = Layout.of(self.context, mapped), private.population
+        noisy = grant.release(self.statistic(mapped), private)
+        noise = grant.deviation(REGRESSION, layout.bound * private.reach)
         moments, correlations = np.split(noisy, [sum(layout.sizes)])
         fitted = fit_moments(moments, noise, count, layout, mapped.products, self.parts)
-        weight = self.correlation_weight(layout) * count
+        weight = layout.correlation_weight * count
         products = significant(correlations.reshape(self.products_shape) / weight, noise / weight)
         simpler = explained_share(products, noise / weight) > _ENOUGH * fitted.explained / self.schema.num_channels
         released = {f"{REGRESSION}.{name}": getattr(fitted, name) for name in ("gain", "rest", "runs")}
@@ -171,25 +189,16 @@ class ContextRegression(ContextCorrelation):
 
     def statistic(self, mapped: FeatureMap) -> Statistic:
         """Returns the sum of all contributions, with its bound."""
-        layout = Layout.of(self.schema, mapped)
-        weight = self.correlation_weight(layout)
+        layout = Layout.of(self.context, mapped)
 
         def contributions(panel: Panel) -> Contributions:
             contexts = mapped.of(self.context.features(panel.context, panel.num_series, self.frequencies))
             votes = run_votes(panel, layout.vote_weight)
             parts = layout.contributions(self.shapes(panel, classes_of(panel)), contexts, votes)
-            return SideBySide([*parts, Rows(weight * self.products(panel))])
+            return SideBySide([*parts, Rows(layout.correlation_weight * self.products(panel))])
 
-        return Statistic(
-            label=REGRESSION,
-            shape=(sum(layout.sizes) + int(np.prod(self.products_shape)),),
-            bound=float(np.hypot(layout.bound, weight * products_bound(self.context))),
-            contributions=contributions,
-        )
-
-    def correlation_weight(self, layout: Layout) -> float:
-        """Returns the weight of the products of `correlation`."""
-        return CORRELATION_SHARE * layout.bound / max(products_bound(self.context), 1.0)
+        shape = (sum(layout.sizes) + int(np.prod(self.products_shape)),)
+        return Statistic(label=REGRESSION, shape=shape, bound=layout.bound, contributions=contributions)
 
     def shapes(self, panel: Panel, classes: np.ndarray) -> np.ndarray:
         """Returns shapes [series, number] of length at most `shape_bound`.
@@ -219,40 +228,51 @@ class ContextRegression(ContextCorrelation):
         return levels + [(own[1:], 1.0) for own in places if len(own) > 1]
 
     def turned(
-        self,
-        arrays: Arrays,
-        context: np.ndarray | None,
-        classes: np.ndarray,
-        scores: np.ndarray,
-        rng: np.random.Generator,
+        self, factors: np.ndarray, context: np.ndarray | None, classes: np.ndarray, rng: np.random.Generator
     ) -> np.ndarray:
-        """Returns sampled scores [series, step, channel] that have shapes sampled for the contexts given."""
-        if arrays[PRODUCTS].any():
-            return super().turned(arrays, context, classes, scores, rng)
-        contexts = FeatureMap.from_arrays(arrays).of(self.context.features(context, len(classes), self.frequencies))
-        gain, rest = arrays["regression.gain"], arrays["regression.rest"]
-        shapes = contexts @ gain + rng.standard_normal((len(contexts), len(rest))) @ rest.T
+        """Returns sampled factors [series, step, factor] that have shapes sampled for the contexts given."""
+        if self.arrays[PRODUCTS].any():
+            return super().turned(factors, context, classes, rng)
+        features = self.context.features(context, len(classes), self.frequencies)
+        gain, rest = self.arrays["regression.gain"], self.arrays["regression.rest"]
+        noise = rng.standard_normal((len(features), len(rest)))
+        shapes = FeatureMap.from_arrays(self.arrays).of(features) @ gain + noise @ rest.T
         levels = shapes[:, : self.schema.num_channels] / _LEVEL_WEIGHT
-        return self.with_directions(shapes, self.with_levels(levels, classes, scores))
+        return self.with_directions(shapes, self.with_levels(levels, classes, factors))
 
-    def with_levels(self, levels: np.ndarray, classes: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """Returns scores whose factors have levels [series, factor] of the normal scores given."""
-        model, steps = self.model, self.schema.num_steps
-        mean, spread = model.mean[classes], model.spread[classes]
-        coefficients = to_frequencies((scores @ model.rotation - mean) / spread)
+    def with_levels(self, levels: np.ndarray, classes: np.ndarray, factors: np.ndarray) -> np.ndarray:
+        """Returns factors that have levels [series, factor] of the normal scores given."""
+        mean, spread = self.model.mean[classes], self.model.spread[classes]
+        coefficients = to_frequencies((factors - mean) / spread)
         for kind in np.unique(classes):
             here = classes == kind
-            coefficients[here, 0] = model.kind(kind).levels.numbers_of(ndtr(levels[here])) * np.sqrt(steps)
-        return np.asarray((mean + spread * to_steps(coefficients)) @ np.linalg.inv(model.rotation))
+            numbers = self.model.kind(kind).levels.numbers_of(ndtr(levels[here]))
+            coefficients[here, 0] = numbers * np.sqrt(self.schema.num_steps)
+        return np.asarray(mean + spread * to_steps(coefficients))
 
-    def with_directions(self, shapes: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """Returns scores [series, step, channel] whose strongest frequencies have the directions of shapes."""
-        rotation, channels = self.model.rotation, self.schema.num_channels
-        moves = to_frequencies(scores @ rotation)
+    def with_directions(self, shapes: np.ndarray, factors: np.ndarray) -> np.ndarray:
+        """Returns factors whose strongest frequencies have the directions of shapes."""
+        channels, moves = self.schema.num_channels, to_frequencies(factors)
         wanted = unit_length(shapes[:, channels:].reshape(len(shapes), len(self.frequencies), channels))
         size = np.sqrt((moves[:, 1 + self.frequencies] ** 2).sum(axis=1, keepdims=True))
         moves[:, 1 + self.frequencies] = wanted * size
-        return np.asarray(to_steps(moves) @ np.linalg.inv(rotation))
+        return to_steps(moves)
+
+
+def is_drowned(context: Context, guarantee: Guarantee) -> bool:
+    """Whether noise on a response to one direction of context is louder than what would count as significant.
+
+    From public facts alone. A population that is bought counts as large, as nothing else is known when this is
+    planned, and so do events, of which one series has many.
+    """
+    schema, kind = context.schema, ContextRegression
+    size = schema.population.size
+    if size is None or schema.unit.kind == "event":
+        return False
+    noise = noise_multipliers(guarantee, {REGRESSION: 1 - kind.spectral_share})[REGRESSION]
+    variance = (noise * kind.largest_bound(context) / size) ** 2
+    mean_square = schema.num_channels * (_LEVEL_WEIGHT**2 + 1.0)  # of a shape
+    return schema.num_channels * (1 + num_frequencies(schema)) * variance > _LOUDEST * mean_square
 
 
 class Moments(NamedTuple):
@@ -297,7 +317,7 @@ def fit_moments(
 def _significant(regression: np.ndarray, variance: np.ndarray, whole: float) -> np.ndarray:
     """Returns the columns that stand out of noise of a variance each, and 0 for others and where noise is too loud."""
     stands_out = (regression**2).sum(axis=0) > variance * chi2.isf(_FALSE, len(regression))
-    return np.asarray(regression * (stands_out & (len(regression) * variance < LOUDEST * whole)))
+    return np.asarray(regression * (stands_out & (len(regression) * variance < _LOUDEST * whole)))
 
 
 def _of_known_size(moments: np.ndarray, parts: Sequence[Part]) -> np.ndarray:

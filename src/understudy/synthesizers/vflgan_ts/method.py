@@ -17,34 +17,38 @@ References: VFLGAN-TS (doi:10.1145/3776587); Seyfi et al. 2022 (CosciGAN); Abadi
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from torch import nn
 
 from understudy.data import Panel, Schema
-from understudy.privacy.budget import Guarantee
+from understudy.errors import InputError
+from understudy.privacy.budget import Guarantee, at_most
 from understudy.privacy.events import Gaussian, NonPrivate, SubsampledGaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers
 from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics import facts as bought
-from understudy.statistics.columns import classes_of
-from understudy.statistics.encoding import Encoding, linear_scales
+from understudy.statistics.encoding import Encoding
 from understudy.statistics.facts import Facts
 from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
-from understudy.synthesizers.options import require_no_guarantee, require_one_of
+from understudy.synthesizers.options import recipe_of, require_no_guarantee, require_one_of
 from understudy.synthesizers.sampling import NODES, calibrated, num_pooled, panel_of, sample_classes, score_nodes
 from understudy.synthesizers.vflgan_ts import modes
 from understudy.synthesizers.vflgan_ts.modes import NOISY_ROWS, NOT_PRIVATE, Rule
-from understudy.synthesizers.vflgan_ts.network import AttributeDiscriminators, FeatureExtractor, SharedDiscriminator
-from understudy.synthesizers.vflgan_ts.partition import joined, num_classes, num_values, partition, rows_of
+from understudy.synthesizers.vflgan_ts.network import (
+    AttributeDiscriminators,
+    AttributeGenerators,
+    FeatureExtractor,
+    SharedDiscriminator,
+)
+from understudy.synthesizers.vflgan_ts.partition import encoding_of, joined, num_classes, num_values, partition, rows_of
 from understudy.synthesizers.vflgan_ts.protocol import RunConfig, converse
-from understudy.synthesizers.vflgan_ts.published import Aggregator, Party, Rows, generate, generators_for
-from understudy.synthesizers.vflgan_ts.recipe import DEFAULT, LATENT, PAPER, SCALES, Mode, Recipe, Scale
+from understudy.synthesizers.vflgan_ts.published import Aggregator, Party, Rows, generate
+from understudy.synthesizers.vflgan_ts.recipe import DEFAULT, LATENT, MODES, PAPER, SCALES, Mode, Recipe, Scale
 from understudy.training.networks import load_arrays, meta_device, num_parameters, to_arrays
 from understudy.training.plan import TRAINING, DPSGDConfig, noise_ratio, training_plan
 
@@ -53,7 +57,6 @@ _RATE_OF_UNKNOWN = 0.02  # sampling rate where the population is still to be cou
 _FACTS_UNNOISED = 1e-3  # noise multiplier of what is bought in modes that protect nobody
 _POOL = 4096  # synthetic rows by which scores are calibrated
 _COMPARED_ROWS, _CHECKPOINTS = 1024, 20  # of each side, and in a run, for the distance that chooses a checkpoint
-Named = Sequence[tuple[str, Rows]]  # parties and their rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,10 +79,10 @@ class VFLGANTS(Synthesizer):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if isinstance(self.recipe, dict):  # options of a release that was loaded
-            object.__setattr__(self, "recipe", Recipe(**self.recipe))
-        modes.check_mode(self.mode)
-        require_one_of(self, scale=SCALES)
+        object.__setattr__(self, "recipe", recipe_of(self.recipe, Recipe))
+        if self.mode == "masked":
+            raise InputError(modes.MASKED)
+        require_one_of(self, mode=MODES, scale=SCALES)
 
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
         """What is bought beside, then all iterations as one event, or one noisy copy of the rows (`local`)."""
@@ -91,7 +94,11 @@ class VFLGANTS(Synthesizer):
             return SpendingPlan((*facts, PlanEntry(TRAINING, NonPrivate(NOT_PRIVATE[self.mode]))), guarantee)
         if self.mode == "sound":
             return training_plan(self._config(schema), shares, guarantee)
-        modes.check_rows_stay(schema)
+        if schema.unit.kind == "event":
+            raise InputError(
+                "mode: 'local' can't protect events: one event less may empty a window or a series, whose noisy row "
+                "would be missing, which reveals it. Use 'sound', or protect entities."
+            )
         shares[NOISY_ROWS] = 1 - sum(shares.values())
         entries = tuple(
             PlanEntry(label, Gaussian(multiplier, relation="values" if label == NOISY_ROWS else "add-or-remove"))
@@ -106,11 +113,9 @@ class VFLGANTS(Synthesizer):
         by the updates of the mode's rule, which `docs/claims/vflgan-ts.md` bounds; generators see synthetic rows only.
         """
         schema = private.schema
-        linear = linear_scales(schema, None)
-        facts = bought.buy(private, grant)
-        encoding = Encoding.of(schema, facts.marginals, linear)
-        panel, labels, number = private.panel, classes_of(private.panel), num_classes(schema)
-        rows = [(own.party, rows_of(own, panel, encoding, labels, number)) for own in partition(schema)]
+        panel, facts = private.panel, bought.buy(private, grant)
+        encoding = encoding_of(schema, facts)
+        rows = {own.party: rows_of(own, panel, encoding) for own in partition(schema)}
         if self.mode == "sound":
             unit = np.arange(panel.num_series) if schema.unit.kind == "event" else panel.unit
             rule = modes.sound_rule(grant, self.recipe, len(rows), private.population, private.influence, unit)
@@ -118,21 +123,44 @@ class VFLGANTS(Synthesizer):
         else:
             rule = modes.unprotected_rule(self.mode, grant, self.recipe, private.population, self.seed)
         if self.mode == "local":
-            noisy = modes.noisy_rows([own for _, own in rows], grant, private)
-            rows = [(name, own) for (name, _), own in zip(rows, noisy, strict=True)]
+            noisy = modes.noisy_rows([*rows.values()], grant, private)
+            rows = dict(zip(rows, noisy, strict=True))
+        parties = self._trained(schema, rows, rule, facts.label_share, progress)
+        generators = {name: to_arrays(party.generators, "") for name, party in parties.items()}
+        return self.released_arrays(schema, facts, generators)
+
+    def _trained(
+        self, schema: Schema, rows: Mapping[str, Rows], rule: Rule, class_share: np.ndarray, progress: Progress
+    ) -> dict[str, Party]:
+        """Returns the parties after a whole run in one process.
+
+        Privacy: what the rule's updates promise. Where no guarantee is claimed, the nearest checkpoint is kept.
+        """
+        config = self.run_config(schema)
+        parties = {name: Party(name, own, config, rule.party) for name, own in rows.items()}
+        aggregator = Aggregator(tuple(parties), config, rule.aggregator, rule.batches, class_share)
         nearest = self.mode in NOT_PRIVATE  # an exact statistic of real rows chooses; no guarantee covers that
-        generators = train(
-            self.run_config(schema), rows, rule, facts.label_share, nearest_checkpoint=nearest, progress=progress
-        )
-        own = {name: to_arrays(module, "") for (name, _), module in zip(rows, generators, strict=True)}
-        return self.released_arrays(schema, facts, own)
+        best = _Nearest(parties, rows, config) if nearest else None
+        every = max(1, self.recipe.iterations // _CHECKPOINTS)
+
+        def before_iteration(iteration: int) -> None:
+            if iteration % every == 1 or every == 1:
+                progress("training", iteration / self.recipe.iterations)
+                if best is not None:
+                    best.compare()
+
+        sides = {name: party.side(lambda iteration: None) for name, party in parties.items()}
+        converse(sides, aggregator.side(before_iteration))
+        if best is not None:
+            best.compare()
+            best.restore()
+        return parties
 
     def released_arrays(
         self, schema: Schema, facts: Facts, generators: Mapping[str, Mapping[str, np.ndarray]]
     ) -> dict[str, np.ndarray]:
         """Returns what a release holds, from all parties' generators by name; reads nothing private."""
-        linear = linear_scales(schema, None)
-        arrays = {**facts.to_arrays(), "linear": linear}
+        arrays = facts.to_arrays()
         for place, columns in enumerate(partition(schema)):
             named = generators[columns.party].items()
             arrays |= {f"{PARTY}{place}.{name}": np.asarray(array) for name, array in named}
@@ -140,14 +168,13 @@ class VFLGANTS(Synthesizer):
         if facts.marginals:  # quantiles by which scores are calibrated
             rng, share = np.random.default_rng(self.seed), facts.label_share
             classes = rng.choice(len(share), size=num_pooled(schema, _POOL), p=share / share.sum())
-            encoding = Encoding.of(schema, facts.marginals, linear)
-            arrays["nodes"] = score_nodes(self._working_rows(arrays, encoding, classes, rng)[0])
+            arrays["nodes"] = score_nodes(self._working_rows(arrays, encoding_of(schema, facts), classes, rng)[0])
         return arrays
 
     def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         """Every party's attributes from one shared latent, joined."""
         facts = Facts.from_arrays(arrays)
-        encoding = Encoding.of(schema, facts.marginals, arrays["linear"])
+        encoding = encoding_of(schema, facts)
         classes = sample_classes(facts, request)
         series, static = self._working_rows(arrays, encoding, classes, request.rng)
         series = calibrated(series, arrays["nodes"], encoding)
@@ -166,8 +193,8 @@ class VFLGANTS(Synthesizer):
             return (
                 f"Every value of every row gets noise {size:.3g} times as large as a typical value, before training.",
             )
-        training, number = modes.training_event(plan), self._num_noised(learned)
-        noise, drawn = training.noise_multiplier * math.sqrt(number), self._units_drawn(learned, training)
+        training, number, drawn = self._training(plan, learned)
+        noise = training.noise_multiplier * math.sqrt(number)
         return (
             f"{len(columns)} parties and an aggregator noise {number} parameters {training.iterations} times: the sum "
             f"of {drawn:.3g} gradients of length {self.recipe.clip_norm:g} at the most against noise of length "
@@ -180,28 +207,37 @@ class VFLGANTS(Synthesizer):
         if self.mode != "sound":
             return None
         learned = self.learned_schema(schema)
-        event = modes.training_event(self.plan(learned, guarantee))
-        return noise_ratio(event.noise_multiplier, self._num_noised(learned), self._units_drawn(learned, event))
+        event, number, drawn = self._training(self.plan(learned, guarantee), learned)
+        return noise_ratio(event.noise_multiplier, number, drawn)
 
-    def _num_noised(self, schema: Schema) -> int:
-        """Returns how many parameters see real rows: discriminators, extractors and the shared discriminator."""
-        recipe, steps, sizes = self.recipe, schema.num_steps, [own.num_attributes for own in partition(schema)]
+    def _training(self, plan: SpendingPlan, schema: Schema) -> tuple[SubsampledGaussian, int, float]:
+        """Returns the event of all iterations, how many parameters see real rows, and how many units are drawn.
+
+        Parameters are those of discriminators, extractors and the shared discriminator.
+        """
+        event, recipe, steps = modes.training_event(plan), self.recipe, schema.num_steps
+        sizes = [own.num_attributes for own in partition(schema)]
         with meta_device():
             shared = SharedDiscriminator(recipe.features * len(sizes), recipe.shared_widths)
             own = [AttributeDiscriminators(number, steps, recipe.widths) for number in sizes]
             extractors = [FeatureExtractor(number * steps, recipe.features) for number in sizes]
-        return sum(map(num_parameters, (shared, *own, *extractors)))
-
-    def _units_drawn(self, schema: Schema, event: SubsampledGaussian) -> float:
-        return event.sampling_rate * (schema.population.size or 1)
+        number = sum(map(num_parameters, (shared, *own, *extractors)))
+        return event, number, event.sampling_rate * (schema.population.size or 1)
 
     def trust(self, schema: Schema, plan: SpendingPlan) -> tuple[str, ...]:
         """Who is trusted in this mode, and what a party could learn."""
-        return modes.trust(self.mode, plan)
+        if self.mode != "sound":
+            return modes.TRUST[self.mode]
+        cost = modes.against_a_party(plan)
+        return (
+            *modes.TRUST[self.mode],
+            "Against a party that keeps nothing, but knows which rows were drawn: "
+            f"epsilon = {at_most(cost, 4)} at the same delta.",
+        )
 
     def run_config(self, schema: Schema) -> RunConfig:
         """Returns what all sides of a run agree on."""
-        return RunConfig(schema, self.recipe, self.mode, self.seed, num_classes(schema))
+        return RunConfig(schema, self.recipe, self.mode, self.seed)
 
     def _working_rows(
         self, arrays: Mapping[str, np.ndarray], encoding: Encoding, classes: np.ndarray, rng: np.random.Generator
@@ -214,7 +250,7 @@ class VFLGANTS(Synthesizer):
         latent = torch.from_numpy(np.concatenate([noise, hot], 1).astype(np.float32))
         parts = []
         for place, own in enumerate(columns):
-            module = generators_for(config, own.num_attributes, schema.num_steps)
+            module = AttributeGenerators(own.num_attributes, config.num_latent, schema.num_steps)
             load_arrays(module, arrays, f"{PARTY}{place}.")
             parts.append(generate(module, latent).numpy())
         return joined(columns, tuple(parts), encoding)
@@ -231,64 +267,29 @@ class VFLGANTS(Synthesizer):
         )
 
 
-def train(
-    config: RunConfig,
-    parties: Named,
-    rule: Rule,
-    class_share: np.ndarray,
-    *,
-    nearest_checkpoint: bool,
-    progress: Progress,
-) -> tuple[nn.Module, ...]:
-    """Returns every party's generators after a whole run in one process: the last, or those of the nearest checkpoint.
-
-    Privacy: what the rule's updates promise. The nearest checkpoint is found by real rows without noise.
-    """
-    made = {name: Party(name, rows, config, rule.party) for name, rows in parties}
-    aggregator = Aggregator(tuple(made), config, rule.aggregator, rule.batches, class_share)
-    best = _Nearest(list(made.values()), [rows for _, rows in parties], config) if nearest_checkpoint else None
-    every = max(1, config.recipe.iterations // _CHECKPOINTS)
-
-    def before_iteration(iteration: int) -> None:
-        if iteration % every == 1 or every == 1:
-            progress("training", iteration / config.recipe.iterations)
-            if best is not None:
-                best.compare()
-
-    sides = {name: party.side(lambda iteration: None) for name, party in made.items()}
-    converse(sides, aggregator.side(before_iteration))
-    if best is not None:
-        best.compare()
-        best.restore()
-    return tuple(party.generators for party in made.values())
-
-
 class _Nearest:
     """Keeps the generators whose series came nearest to the real ones (AWD, Eq. 23), as the paper chooses them.
 
     Privacy: none; an exact statistic of private rows chooses. For `plain` and `paper` only.
     """
 
-    def __init__(self, parties: list[Party], rows: list[Rows], config: RunConfig) -> None:
-        self._parties, self._config = parties, config
-        self._real = [torch.sort(part.series[:_COMPARED_ROWS], dim=0).values for part in rows]
-        self._least, self._kept = math.inf, [party.generator_update.flat.values.clone() for party in parties]
+    def __init__(self, parties: Mapping[str, Party], rows: Mapping[str, Rows], config: RunConfig) -> None:
+        self._generators = [party.generators for party in parties.values()]
+        self._values = [party.generator_update.flat.values for party in parties.values()]
+        self._real = [torch.sort(own.series[:_COMPARED_ROWS], dim=0).values for own in rows.values()]
+        noise = torch.randn(len(self._real[0]), LATENT, generator=torch.Generator().manual_seed(config.seed))
+        classes = torch.arange(len(noise)) % max(1, config.num_classes)
+        self._latent = torch.cat([noise, torch.eye(config.num_classes)[classes]], 1) if config.num_classes else noise
+        self._least, self._kept = math.inf, [values.clone() for values in self._values]
 
     def compare(self) -> None:
         """Keeps the generators if they are nearer than any before."""
-        generator = torch.Generator().manual_seed(self._config.seed)
-        latent = torch.randn(len(self._real[0]), LATENT, generator=generator)
-        if number := self._config.num_classes:
-            latent = torch.cat([latent, torch.eye(number)[torch.arange(len(latent)) % number]], 1)
-        distance = sum(
-            float((torch.sort(generate(party.generators, latent), dim=0).values - real).abs().mean())
-            for party, real in zip(self._parties, self._real, strict=True)
-        )
+        made = (torch.sort(generate(own, self._latent), dim=0).values for own in self._generators)
+        distance = sum(float((one - real).abs().mean()) for one, real in zip(made, self._real, strict=True))
         if distance < self._least:
-            self._least = distance
-            self._kept = [party.generator_update.flat.values.clone() for party in self._parties]
+            self._least, self._kept = distance, [values.clone() for values in self._values]
 
     def restore(self) -> None:
         """Puts the nearest generators back."""
-        for party, values in zip(self._parties, self._kept, strict=True):
-            party.generator_update.flat.values.copy_(values)
+        for values, kept in zip(self._values, self._kept, strict=True):
+            values.copy_(kept)

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 from torch import Tensor
 
-from understudy.data import Schema
-from understudy.errors import InputError
 from understudy.privacy import accounting, contributions
 from understudy.privacy.border import Listed, Statistic
 from understudy.privacy.events import Event, Gaussian, SubsampledGaussian
@@ -27,23 +25,23 @@ from understudy.synthesizers.vflgan_ts.published import (
     Rows,
     claimed_noise,
 )
-from understudy.synthesizers.vflgan_ts.recipe import MODES, Recipe
+from understudy.synthesizers.vflgan_ts.recipe import Recipe
 from understudy.synthesizers.vflgan_ts.updates import ClippedUpdate, MakeUpdate, PlainUpdate
 from understudy.training.batches import UnitWindows
-from understudy.training.plan import TRAINING, UnitBatches, charged_config
+from understudy.training.plan import TRAINING, charged_config
 
 NOISY_ROWS = "records"  # label under which mode `local` charges a noisy copy of every row
 NOT_PRIVATE = {
     "plain": "VFLGAN-TS as published without differential privacy; nothing was noised",
     "paper": "DPVFLGAN-TS as published, with noise on first layers only: Theorem 4.3 does not hold",
 }
-_MASKED = (
+MASKED = (
     "mode: 'masked', the larger batches of section 4.5 of VFLGAN-TS of which each party masks some rows, has no proof: "
     "it is unknown what a party learns from rows it was shown and told to ignore. Use 'sound' with a trusted "
     "aggregator, or 'local'."
 )
 _ALIGNED = "Which units take part is known to every party and to the aggregator: rows were aligned before training."
-_TRUST = {
+TRUST = {
     "sound": (
         "Mode sound: recipients of the release who are not a party are protected. Every parameter that has seen real "
         "rows is clipped and noised, at each party and at the aggregator, as one mechanism.",
@@ -61,34 +59,6 @@ _TRUST = {
     "paper": ("Mode paper: no unit is protected. For comparison with the published figures only.",),
 }
 _VALUES_WITHIN = 0.5  # root mean square, in attribute scale, up to which a row is kept as it is in mode `local`
-
-
-def check_mode(mode: str) -> None:
-    """Refuses a mode that does not exist, or that has no proof."""
-    if mode == "masked":
-        raise InputError(_MASKED)
-    if mode not in MODES:
-        raise InputError(f"mode: one of {', '.join(MODES)} is expected, got '{mode}'.")
-
-
-def check_rows_stay(schema: Schema) -> None:
-    """Refuses units of which a noisy row could be there or not: rows of mode `local` can be counted."""
-    if schema.unit.kind == "event":
-        raise InputError(
-            "mode: 'local' can't protect events: one event less may empty a window or a series, whose noisy row would "
-            "be gone, which everybody sees. Use 'sound', or protect entities."
-        )
-
-
-def trust(mode: str, plan: SpendingPlan) -> tuple[str, ...]:
-    """Returns what a certificate says about who is trusted."""
-    if mode != "sound":
-        return _TRUST[mode]
-    cost = against_a_party(plan)
-    return (
-        *_TRUST[mode],
-        f"Against a party that keeps nothing, but knows which rows were drawn: epsilon = {cost:.4g} at the same delta.",
-    )
 
 
 def against_a_party(plan: SpendingPlan) -> float:
@@ -128,13 +98,13 @@ def sound_rule(
 
     Privacy: the caller counts iterations as executed before they run.
     """
-    plan = charged_config(training_event(grant.plan), population, recipe.clip_norm, UnitBatches())
+    plan = charged_config(training_event(grant.plan), population, recipe.clip_norm)
     executed = grant.executed[TRAINING]
     update = partial(ClippedUpdate, block=plan.split(num_parties + 1, influence), noise=grant.noise)
 
     def batches(num_rows: int) -> Iterator[Tensor]:
         rows = np.arange(num_rows)
-        windows = UnitWindows({"row": rows}, rows if unit is None else unit, UnitBatches(), np.random.default_rng())
+        windows = UnitWindows({"row": rows}, rows if unit is None else unit, np.random.default_rng())
         for drawn in plan.draw(windows.num_candidates, grant.noise, done=executed):
             yield windows.batch(drawn)["row"]
 

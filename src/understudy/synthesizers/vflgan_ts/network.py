@@ -5,7 +5,8 @@ itself wherever its parts are computed.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -15,10 +16,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from understudy.nn.layers import StackedLinear
+from understudy.synthesizers.vflgan_ts.recipe import HIDDEN
 
 SLOPE = 0.2  # of LeakyReLU below zero
 _INITIAL_DEVIATION = 0.02
-Masks = Sequence[Tensor | None]  # what dropout leaves of each hidden layer, [row, width]; None leaves everything
+Kept = Float[Tensor, "row width"] | None  # what dropout leaves of all hidden layers; None leaves everything
 
 
 class AttributeGenerators(nn.Module):
@@ -28,7 +30,7 @@ class AttributeGenerators(nn.Module):
     gates three remain. One product computes all gates of all attributes: what comes in, what goes out, then the cell.
     """
 
-    def __init__(self, num_attributes: int, num_latent: int, num_steps: int, num_hidden: int) -> None:
+    def __init__(self, num_attributes: int, num_latent: int, num_steps: int, num_hidden: int = HIDDEN) -> None:
         super().__init__()
         self._shape = (num_attributes, num_hidden)
         self.gates = nn.Linear(num_latent, 3 * num_attributes * num_hidden)
@@ -42,25 +44,37 @@ class AttributeGenerators(nn.Module):
         return self.output(hidden)
 
 
-class AttributeDiscriminators(nn.Module):
-    """One perceptron per attribute: how real it looks by itself, as a logit.
+class Perceptron(nn.Module):
+    """How real rows look, as a logit. Stacked layers are networks of their own, which share a row's dropout."""
 
-    Attributes share a row's masks: they are networks of their own, which never meet.
-    """
-
-    def __init__(self, num_attributes: int, num_steps: int, widths: tuple[int, ...]) -> None:
+    def __init__(self, sizes: tuple[int, ...], linear: Callable[[int, int], nn.Module] = nn.Linear) -> None:
         super().__init__()
-        sizes = (num_steps, *widths)
-        layers = [StackedLinear(num_attributes, *pair) for pair in pairwise(sizes)]
-        self.layers = nn.ModuleList(layers)
-        self.head = StackedLinear(num_attributes, sizes[-1], 1)
+        self.layers = nn.ModuleList(linear(*pair) for pair in pairwise(sizes))
+        self.head = linear(sizes[-1], 1)
+        self._widths = sizes[1:]
         small_weights(self)
 
-    def forward(self, series: Float[Tensor, "row attribute step"], masks: Masks) -> Float[Tensor, "row attribute"]:
-        for layer, kept in zip(self.layers, masks, strict=True):
-            series = functional.leaky_relu(layer(series), SLOPE)
-            series = series if kept is None else series * kept.unsqueeze(1)
-        return self.head(series).squeeze(-1)
+    def forward(self, rows: Float[Tensor, "row ... input"], kept: Kept = None) -> Float[Tensor, "row ..."]:
+        parts = [None] * len(self._widths) if kept is None else kept.split(self._widths, dim=1)
+        for layer, own in zip(self.layers, parts, strict=True):
+            rows = functional.leaky_relu(layer(rows), SLOPE)
+            if own is not None:
+                rows = rows * (own if rows.ndim == 2 else own.unsqueeze(1))
+        return self.head(rows).squeeze(-1)
+
+
+class AttributeDiscriminators(Perceptron):
+    """One perceptron per attribute of rows [row, attribute, step]: how real it looks by itself."""
+
+    def __init__(self, num_attributes: int, num_steps: int, widths: tuple[int, ...]) -> None:
+        super().__init__((num_steps, *widths), partial(StackedLinear, num_attributes))
+
+
+class SharedDiscriminator(Perceptron):
+    """Whether the features of all parties belong together."""
+
+    def __init__(self, num_features: int, widths: tuple[int, ...]) -> None:
+        super().__init__((num_features, *widths))
 
 
 class FeatureExtractor(nn.Module):
@@ -74,28 +88,9 @@ class FeatureExtractor(nn.Module):
         self.layer = nn.Linear(num_inputs, num_features)
         small_weights(self)
 
-    def forward(
-        self, inputs: Float[Tensor, "row input"], kept: Float[Tensor, "row feature"] | None
-    ) -> Float[Tensor, "row feature"]:
+    def forward(self, inputs: Float[Tensor, "row input"], kept: Kept = None) -> Float[Tensor, "row feature"]:
         features = functional.leaky_relu(self.layer(inputs), SLOPE)
         return features if kept is None else features * kept
-
-
-class SharedDiscriminator(nn.Module):
-    """Whether the features of all parties belong together, as a logit."""
-
-    def __init__(self, num_features: int, widths: tuple[int, ...]) -> None:
-        super().__init__()
-        sizes = (num_features, *widths)
-        self.layers = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(sizes))
-        self.head = nn.Linear(sizes[-1], 1)
-        small_weights(self)
-
-    def forward(self, features: Float[Tensor, "row feature"], masks: Masks) -> Float[Tensor, " row"]:
-        for layer, kept in zip(self.layers, masks, strict=True):
-            features = functional.leaky_relu(layer(features), SLOPE, inplace=True)
-            features = features if kept is None else features * kept
-        return self.head(features).squeeze(-1)
 
 
 def small_weights(module: nn.Module) -> None:
@@ -107,27 +102,16 @@ def small_weights(module: nn.Module) -> None:
             nn.init.normal_(parameter, std=_INITIAL_DEVIATION)
 
 
-def masks(num_rows: int, widths: tuple[int, ...], share: float, generator: torch.Generator) -> Masks:
-    """Returns what dropout leaves of some layers, [row, width] each, drawn at once."""
-    kept = kept_by_dropout((num_rows, sum(widths)), share, generator)
-    return [None] * len(widths) if kept is None else kept.split(widths, dim=1)
-
-
-def with_masks(
-    shown: list[dict[str, Tensor]], widths: tuple[int, ...], share: float, generator: torch.Generator
+def with_dropout(
+    shown: list[dict[str, Tensor]], widths: Mapping[str, int], share: float, generator: torch.Generator
 ) -> list[dict[str, Tensor]]:
-    """Adds to groups of rows what dropout leaves of their layers, as "kept 0", "kept 1", …; nothing without dropout."""
+    """Adds to groups of rows what dropout leaves of their hidden numbers, by names; nothing without dropout."""
     sizes = [len(next(iter(rows.values()))) for rows in shown]
-    for place, kept in enumerate(masks(sum(sizes), widths, share, generator)):
-        if kept is not None:
-            for rows, own in zip(shown, kept.split(sizes), strict=True):
-                rows[f"kept {place}"] = own
+    kept = kept_by_dropout((sum(sizes), sum(widths.values())), share, generator)
+    if kept is not None:
+        for rows, own in zip(shown, kept.split(sizes), strict=True):
+            rows |= dict(zip(widths, own.split([*widths.values()], dim=1), strict=True))
     return shown
-
-
-def masks_of(rows: Mapping[str, Tensor], layers: range) -> Masks:
-    """Returns what dropout leaves of some layers, as `with_masks` added it; None for each without dropout."""
-    return [rows.get(f"kept {layer}") for layer in layers]
 
 
 def kept_by_dropout(shape: tuple[int, ...], share: float, generator: torch.Generator) -> Tensor | None:

@@ -21,9 +21,10 @@ from understudy.errors import InputError
 from understudy.privacy.grant import Grant
 from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics import facts as bought
-from understudy.statistics.columns import classes_of, gappy_channels, num_labels, single_columns
+from understudy.statistics.columns import classes_of, gappy_channels, single_columns
 from understudy.statistics.encoding import Encoding, linear_scales
 from understudy.statistics.facts import Facts
+from understudy.synthesizers.vflgan_ts.protocol import num_classes
 from understudy.synthesizers.vflgan_ts.published import Rows
 
 ALONE = "holder"  # name of the only party where no column names one
@@ -63,13 +64,8 @@ def partition(schema: Schema) -> tuple[PartyColumns, ...]:
     return tuple(found)
 
 
-def num_classes(schema: Schema) -> int:
-    """Returns how many classes generators are told; 0 without a label."""
-    return num_labels(schema) if schema.label_column is not None else 0
-
-
-def rows_of(columns: PartyColumns, panel: Panel, encoding: Encoding, classes: np.ndarray, number: int) -> Rows:
-    """Returns a party's rows: attributes [row, attribute, step], and which of `number` classes if it holds them.
+def rows_of(columns: PartyColumns, panel: Panel, encoding: Encoding) -> Rows:
+    """Returns a party's rows: attributes [row, attribute, step], and the class if it holds the label.
 
     Privacy: private; every row follows from its own series and from public facts.
     """
@@ -81,7 +77,7 @@ def rows_of(columns: PartyColumns, panel: Panel, encoding: Encoding, classes: np
         static = encoding.static(panel, some)[:, list(columns.static), None].repeat(panel.num_steps, axis=2)
         series[some] = torch.from_numpy(np.concatenate([channels, static], axis=1))
     series *= torch.from_numpy(_stretches(columns, encoding))[:, None]
-    hot = np.eye(number, dtype=np.float32)[classes] if columns.label and number else None
+    hot = np.eye(num_classes(panel.schema), dtype=np.float32)[classes_of(panel)] if columns.label else None
     return Rows(series, torch.zeros(panel.num_series, 0) if hot is None else torch.from_numpy(hot))
 
 
@@ -147,42 +143,33 @@ def num_values(schema: Schema) -> int:
     return schema.num_steps * sum(own.num_attributes for own in partition(schema)) + num_classes(schema)
 
 
-def own_rows(private: PrivateSeries, facts: Facts, schema: Schema) -> Rows:
+def encoding_of(schema: Schema, facts: Facts) -> Encoding:
+    """Returns the encoding by bought distributions, or by declared bounds where none were bought."""
+    return Encoding.of(schema, facts.marginals, linear_scales(schema, None))
+
+
+def own_rows(private: PrivateSeries, facts: Facts) -> Rows:
     """Returns a party's rows by what it has released about its columns; private."""
-    own = private.schema
-    encoding = Encoding.of(own, facts.marginals, linear_scales(own, None))
-    (columns,) = partition(own)
-    return rows_of(columns, private.panel, encoding, classes_of(private.panel), num_classes(schema))
+    (columns,) = partition(private.schema)
+    return rows_of(columns, private.panel, encoding_of(private.schema, facts))
 
 
 def joined_facts(schema: Schema, parts: Mapping[str, Facts]) -> Facts:
     """Returns the facts of the joined table, in the order of its columns."""
-    static = single_columns(schema, with_context=False)
-    every = (*schema.channels, *static)  # a party's own columns stand in the same order
+    static, label = single_columns(schema, with_context=False), schema.label_column
 
     def in_order(columns: Sequence[Channel], pieces: Mapping[str, Iterable[Any]]) -> list[Any]:
-        waiting = {party: iter(own) for party, own in pieces.items()}
+        waiting = {party: iter(own) for party, own in pieces.items()}  # a party's own columns stand in the same order
         return [next(waiting[str(column.party)]) for column in columns]
 
-    def all_of(name: str) -> dict[str, np.ndarray]:
-        return {party: getattr(facts, name) for party, facts in parts.items()}
-
-    def end_to_end(name: str, extra: int) -> np.ndarray:
-        if not with_cells:
-            return np.asarray(getattr(next(iter(parts.values())), name))
-        ends = {party: np.cumsum(own + extra) for party, own in all_of("column_cells").items()}
-        pieces = {party: np.split(own, ends[party], axis=-1)[:-1] for party, own in all_of(name).items()}
-        return np.concatenate(in_order(every, pieces), axis=-1)
-
-    with_cells = any(map(len, all_of("column_cells").values()))  # or distributions were not bought
-    gaps, label = all_of("gap_model"), schema.label_column
+    marginals = {party: facts.marginals for party, facts in parts.items()}
+    missing = {party: facts.static_missing for party, facts in parts.items()}
+    gaps = {party: facts.gap_model for party, facts in parts.items()}
     gappy = [schema.channels[place] for place in gappy_channels(schema)]
-    return Facts(
-        cells=end_to_end("cells", 0),
-        cumulative=end_to_end("cumulative", 1),
-        column_cells=np.array(in_order(every if with_cells else (), all_of("column_cells")), dtype=int),
+    return bought.facts_of(
+        marginals=in_order((*schema.channels, *static), marginals) if any(marginals.values()) else [],
         label_share=np.ones(1) if label is None else parts[str(label.party)].label_share,
-        static_missing=np.array(in_order(static, all_of("static_missing")), float),
+        static_missing=np.array(in_order(static, missing), float),
         gap_model=np.stack(in_order(gappy, gaps)) if any(map(len, gaps.values())) else np.zeros((0, 1)),
         length_share=np.zeros(0),
     )

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pydantic
@@ -30,6 +30,7 @@ from torch import Tensor
 from understudy.data import Schema
 from understudy.errors import InputError
 from understudy.privacy import canonical
+from understudy.statistics.columns import num_labels
 from understudy.synthesizers.vflgan_ts.recipe import DROPOUT, LATENT, Recipe
 
 END = "end"  # stage of the last answer
@@ -134,11 +135,16 @@ def _fits(tensor: Tensor, shape: tuple[int | None, ...]) -> bool:
     return known and all(wanted in (None, size) for size, wanted in zip(tensor.shape, shape, strict=True))
 
 
+def num_classes(schema: Schema) -> int:
+    """Returns how many classes generators are told; 0 without a label."""
+    return num_labels(schema) if schema.label_column is not None else 0
+
+
 class Stage(NamedTuple):
     """One exchange: its iteration and what is done in it."""
 
     iteration: int
-    name: Literal["discriminate", "generate", "end"]
+    name: str  # "discriminate", "generate", or "end"
 
 
 @dataclass(frozen=True)
@@ -149,7 +155,11 @@ class RunConfig:
     recipe: Recipe
     mode: str
     seed: int  # of everything but privacy noise and batches; in the mode `sound` of the initial weights alone
-    num_classes: int  # that condition the generators; 0 without a label
+
+    @property
+    def num_classes(self) -> int:
+        """Classes that condition the generators; 0 without a label."""
+        return num_classes(self.schema)
 
     @property
     def num_latent(self) -> int:
@@ -175,8 +185,8 @@ class RunConfig:
         A run that was stopped ends earlier, because iterations that were counted and lost are not given back.
         """
         last = self.recipe.iterations if last is None else last
-        both: tuple[Literal["discriminate", "generate"], ...] = ("discriminate", "generate")
-        return [*(Stage(n, name) for n in range(done + 1, last + 1) for name in both), Stage(last, "end")]
+        both = ("discriminate", "generate")
+        return [*(Stage(n, name) for n in range(done + 1, last + 1) for name in both), Stage(last, END)]
 
 
 def greeting(num_rows: int) -> Frame:

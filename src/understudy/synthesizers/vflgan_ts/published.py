@@ -34,8 +34,7 @@ from understudy.synthesizers.vflgan_ts.network import (
     AttributeGenerators,
     FeatureExtractor,
     SharedDiscriminator,
-    masks_of,
-    with_masks,
+    with_dropout,
 )
 from understudy.synthesizers.vflgan_ts.protocol import (
     AggregatorSide,
@@ -48,7 +47,7 @@ from understudy.synthesizers.vflgan_ts.protocol import (
     greeting,
     seeded,
 )
-from understudy.synthesizers.vflgan_ts.recipe import HIDDEN, LATENT
+from understudy.synthesizers.vflgan_ts.recipe import LATENT
 from understudy.synthesizers.vflgan_ts.updates import Groups, MakeUpdate, PlainUpdate, Shown
 from understudy.training.private_gradient import NormalReserve, gradient_step
 
@@ -80,7 +79,7 @@ class Party:
         _, num_attributes, num_steps = rows.series.shape
         self._num_classes = rows.label.shape[1]
         with seeded(config.seed, name):
-            self.generators = generators_for(config, num_attributes, num_steps)
+            self.generators = AttributeGenerators(num_attributes, config.num_latent, num_steps)
             self.discriminators = AttributeDiscriminators(num_attributes, num_steps, recipe.widths)
             self.extractor = FeatureExtractor(num_attributes * num_steps + self._num_classes, recipe.features)
             self.randomness = config.randomness()  # of dropout; no checkpoint of `sound` may keep its state
@@ -156,14 +155,14 @@ class Party:
     def _shown(self, *groups: Rows) -> list[dict[str, Tensor]]:
         """Returns groups of rows as the networks take them, with what dropout leaves of each row."""
         shown = [{"series": own.series, "inputs": torch.cat([own.series.flatten(1), own.label], 1)} for own in groups]
-        widths = (self._config.recipe.features, *self._config.recipe.widths)
-        return with_masks(shown, widths, self._config.dropout, self.randomness)
+        widths = {"kept features": self._config.recipe.features, "kept": sum(self._config.recipe.widths)}
+        return with_dropout(shown, widths, self._config.dropout, self.randomness)
 
     def _features(self, rows: Shown) -> Tensor:
-        return self.extractor(rows["inputs"], rows.get("kept 0"))
+        return self.extractor(rows["inputs"], rows.get("kept features"))
 
     def _logits(self, rows: Shown) -> Tensor:
-        return self.discriminators(rows["series"], masks_of(rows, range(1, 1 + len(self._config.recipe.widths))))
+        return self.discriminators(rows["series"], rows.get("kept"))
 
     def _made(self, series: Tensor, latent: Tensor) -> Rows:
         """Returns synthetic rows; the last columns of the latent say which classes they are asked to have."""
@@ -244,8 +243,7 @@ class Aggregator:
 
     def _losses(self, rows: Shown) -> Tensor:
         """Returns −log D_S of rows that are to be taken for real, and −log(1 − D_S) of the others."""
-        logits = self.discriminator(rows["features"], masks_of(rows, range(len(self._config.recipe.shared_widths))))
-        return softplus(-rows["sign"] * logits)
+        return softplus(-rows["sign"] * self.discriminator(rows["features"], rows.get("kept")))
 
     def _slopes(self, rows: Shown) -> tuple[Tensor, float]:
         """Returns the slope of each row's own loss along its features, and the mean loss."""
@@ -264,16 +262,12 @@ class Aggregator:
             {"features": features, "sign": torch.full((len(features),), sign)}
             for features, sign in zip(groups, signs, strict=True)
         ]
-        return with_masks(shown, self._config.recipe.shared_widths, self._config.dropout, self.randomness)
+        widths = {"kept": sum(self._config.recipe.shared_widths)}
+        return with_dropout(shown, widths, self._config.dropout, self.randomness)
 
     def _by_party(self, slopes: Given) -> Answers:
         parts = {name: whole.split(self._config.recipe.features, dim=1) for name, whole in slopes.items()}
         return {party: {name: parts[name][place] for name in parts} for place, party in enumerate(self._parties)}
-
-
-def generators_for(config: RunConfig, num_attributes: int, num_steps: int) -> AttributeGenerators:
-    """Returns a party's generators [row, latent] → [row, attribute, step]."""
-    return AttributeGenerators(num_attributes, config.num_latent, num_steps, HIDDEN)
 
 
 @torch.no_grad()

@@ -62,7 +62,7 @@ class ClippedUpdate:
         if num_rows := _num_rows(real):
             self._gradient.add_clipped(lambda: losses(real), num_rows, num_rows)
         self._gradient.finish()
-        self._gradient.add_public(lambda *_: losses(fake).mean(), torch.default_generator)
+        self._gradient.add_public(losses(fake).mean())
         self.optimiser.step()
 
 

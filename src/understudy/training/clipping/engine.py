@@ -19,7 +19,7 @@ from torch.utils import _pytree as pytree
 
 from understudy.errors import InputError, UnsafeModule
 from understudy.nn.layers import ReversibleLinear, StackedLinear
-from understudy.training.clipping import layers, recurrent
+from understudy.training.clipping import layers
 from understudy.training.clipping.per_unit_gradients import (
     NORM_MARGIN,
     Collector,
@@ -132,8 +132,8 @@ LAYER_RULES: dict[type[nn.Module], Callable[..., Any]] = {
     nn.Embedding: layers.embedding,
     nn.LayerNorm: layers.layer_norm,
     nn.GroupNorm: layers.group_norm,
-    nn.LSTM: recurrent.recurrent,
-    nn.GRU: recurrent.recurrent,
+    nn.LSTM: layers.recurrent,
+    nn.GRU: layers.recurrent,
 }
 
 
@@ -247,7 +247,7 @@ def _own_forwards(module: nn.Module) -> Iterator[None]:
     patched = module.__dict__.pop("forward")
     loops = [part for part in module.modules() if isinstance(part, nn.LSTM | nn.GRU)]
     for part in loops:
-        part.__dict__["forward"] = recurrent.plain_forward(part)
+        part.__dict__["forward"] = layers.plain_forward(part)
     try:
         yield
     finally:

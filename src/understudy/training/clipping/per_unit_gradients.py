@@ -43,8 +43,7 @@ class Outer:
             target.baddbmm_((self.output * factors.view(-1, 1, 1)).permute(1, 2, 0), right.transpose(0, 1))
 
     def without(self, broken: Tensor) -> "Outer":
-        mask = broken.view(-1, *(1 for _ in self.output.shape[1:]))
-        return Outer(self.output.masked_fill(mask, 0), self.input.masked_fill(mask, 0))
+        return Outer(_zeroed(self.output, broken), _zeroed(self.input, broken))
 
     def as_products(self) -> "Products | None":
         """Returns the same as one of several products; None for grouped ones."""
@@ -84,8 +83,7 @@ class Products:
         target.addmm_(scaled.flatten(0, 1).t(), self.inputs.double().flatten(0, 1))
 
     def without(self, broken: Tensor) -> "Products":
-        mask = broken.view(-1, 1, 1)
-        return Products(self.outputs.masked_fill(mask, 0), self.inputs.masked_fill(mask, 0))
+        return Products(_zeroed(self.outputs, broken), _zeroed(self.inputs, broken))
 
     def as_products(self) -> "Products":
         return self
@@ -123,7 +121,7 @@ class Rows:
         target.index_add_(0, self.row, self.value * factors[self.unit].unsqueeze(1))
 
     def without(self, broken: Tensor) -> "Rows":
-        return Rows(self.unit, self.row, self.value.masked_fill(broken[self.unit].unsqueeze(1), 0))
+        return Rows(self.unit, self.row, _zeroed(self.value, broken[self.unit]))
 
 
 @dataclass
@@ -165,7 +163,7 @@ class Record:
 
     def drop(self, broken: Tensor) -> None:
         for part, slab in self.kept.items():
-            self.kept[part] = slab.masked_fill(broken.unsqueeze(1), 0)
+            self.kept[part] = _zeroed(slab, broken)
         self.outer = self.outer and self.outer.without(broken)
         self.rows = self.rows and self.rows.without(broken)
 
@@ -197,6 +195,10 @@ class Record:
             piece = dense if part is None else dense[..., part]
             piece += slab.view(piece.shape)
         return dense
+
+
+def _zeroed(tensor: Tensor, broken: Tensor) -> Tensor:
+    return tensor.masked_fill(broken.view(-1, *(1 for _ in tensor.shape[1:])), 0)
 
 
 def _add_weighted(total: Tensor, slab: Tensor, factors: Tensor, group: int) -> Tensor:
@@ -349,15 +351,8 @@ class Collector:
             buffer = self._pool.take((id(parameter), part), shape, left)
             kept[part] = torch.bmm(left, right, out=buffer).flatten(1)
 
-    def outer(self, parameter: nn.Parameter, output: Tensor, input: Tensor) -> None:
-        """Adds output ⊗ input for [unit, (group,) out] and [unit, (group,) in]."""
-        self._add_products(parameter, Outer(output, input))
-
-    def products(self, parameter: nn.Parameter, outputs: Tensor, inputs: Tensor) -> None:
-        """Adds Σ over rows of output ⊗ input for [unit, row, out] and [unit, row, in]."""
-        self._add_products(parameter, Products(outputs, inputs))
-
-    def _add_products(self, parameter: nn.Parameter, new: Outer | Products) -> None:
+    def add(self, parameter: nn.Parameter, new: Outer | Products) -> None:
+        """Adds the sum of one outer product, or of several, per unit."""
         record = self._record(parameter)
         if record.is_empty():
             record.outer = new
@@ -421,13 +416,9 @@ class Collector:
         if not measured.max().item() <= _LONGEST:
             broken = ~(measured <= _LONGEST).all(1)
             norms = norms.masked_fill(broken, torch.inf)
-            self._drop(broken)
+            for record in self._records.values():  # a factor of zero would not do: 0 · NaN is NaN
+                record.drop(broken)
         return norms
-
-    def _drop(self, broken: Tensor) -> None:
-        """Sets the gradients of `broken` units to zero (a factor of zero would not: 0 · NaN is NaN)."""
-        for record in self._records.values():
-            record.drop(broken)
 
     def add_weighted_sum(self, factors: Tensor, sums: Sums, in_all: int) -> None:
         """Adds Σ factor·gradient to `sums`, with rounding that the clip margin pays for.

@@ -17,11 +17,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.unit.data.toy import at, simple_schema, toy_schema, toy_table
+from understudy.data import Binary, Continuous, Integer, Population, PrivacyUnit, Schema, read_context, read_panel
 from understudy.data.channels import Categorical
-from understudy.data.io import read_context, read_context_windows, read_panel, sources
+from understudy.data.io import sources
+from understudy.data.io.context import read_context_windows
 from understudy.data.io.read import read_first_categories
 from understudy.data.panel import Panel
-from understudy.data.schema import Binary, Continuous, Integer, Population, PrivacyUnit, Schema
 from understudy.errors import DataError
 from understudy.privacy.purchases import BuyBounds, BuyPopulation, one_per_unit
 

@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.unit.data.toy import START, at, simple_schema
-from understudy.data.io import read_context, read_context_windows, read_panel
-from understudy.data.schema import Continuous, Schema
+from understudy.data import Continuous, Schema, read_context, read_panel
+from understudy.data.io.context import read_context_windows
 from understudy.data.timegrid import step_ticks
 from understudy.errors import DataError
 
@@ -91,6 +91,7 @@ def test_series_with_their_own_start_get_the_context_of_their_own_time():
         (pa.table({"t": at(0, 0, 1, 2, 3), "temperature": [0.0, 1.0, 2.0, 3.0, 4.0]}), "two values"),
         (np.zeros((4, 1)), None),
         (np.zeros((3, 1)), "4 steps"),
+        (np.zeros((100, 4, 1)), "one .step, context. for all series"),
         (np.full((4, 1), np.nan), "missing"),
     ],
 )
@@ -129,3 +130,17 @@ def test_stretches_of_a_table_are_whole_and_begin_anywhere() -> None:
 def test_a_table_too_short_for_any_stretch_is_refused() -> None:
     with pytest.raises(DataError, match="does not cover"):
         read_context_windows(weather().slice(0, 3), schema(), 5, np.random.default_rng(0))
+
+
+def test_rows_that_are_simply_in_order_are_checked_too() -> None:
+    """The schema of a wide table has no time column: the first row is step 0."""
+    bare = schema(column=None, layout="wide")
+    rows = pa.table({"temperature": np.arange(6.0)})
+    assert read_context(rows, bare, steps=2, first_step=3)[:, 0].tolist() == [3, 4]
+    found, ticks = read_context_windows(rows, bare, 50, np.random.default_rng(0))
+    assert ticks is None
+    assert set(found[:, 0, 0].tolist()) == {0, 1, 2}
+    with pytest.raises(DataError, match="does not cover"):
+        read_context(rows, bare, first_step=3)
+    with pytest.raises(DataError, match="declared bounds"):
+        read_context(pa.table({"temperature": np.full(6, 99.0)}), bare)

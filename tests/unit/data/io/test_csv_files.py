@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.unit.data.toy import simple_schema
-from understudy.data.io import read_panel, write_panel
-from understudy.data.schema import Categorical, Continuous, CsvFormat, PrivacyUnit, Schema
+from understudy.data import Categorical, Continuous, PrivacyUnit, Schema, read_panel, write_panel
+from understudy.data.schema import CsvFormat
 from understudy.errors import DataError, SchemaError
 
 GERMAN = CsvFormat(delimiter=";", decimal=",", encoding="latin-1", missing=("?",))

@@ -9,8 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.unit.data.toy import toy_table
-from understudy.data.io import AlikeColumns, DraftOptions, draft_schema
-from understudy.data.schema import CsvFormat, Schema
+from understudy.data import Schema, draft_schema
+from understudy.data.io.draft import AlikeColumns, DraftOptions
+from understudy.data.schema import CsvFormat
 from understudy.errors import DataError, InputError, MissingData, SchemaError
 
 

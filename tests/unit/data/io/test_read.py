@@ -11,8 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.unit.data.toy import START, at, simple_schema, toy_schema, toy_table
-from understudy.data.io import MIN_UNITS, read_panel
-from understudy.data.schema import Continuous, Integer, PrivacyUnit
+from understudy.data import MIN_UNITS, Continuous, Integer, PrivacyUnit, read_panel
 from understudy.errors import DataError, MissingData
 
 TABLE = toy_table()

@@ -9,8 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.unit.data.toy import at, replaced, simple_schema, toy_schema, toy_table
-from understudy.data.io import read_panel
-from understudy.data.schema import Continuous
+from understudy.data import Continuous, read_panel
 from understudy.errors import DataError, SchemaError
 
 MAGIC_NUMBER, MAGIC_TEXT, MAGIC_UNIT = 31337.25, "xyzzy-7719", "p0042-secret"

@@ -1,7 +1,9 @@
 """Writing: the user's columns, order, dtypes and timestamps come back."""
 
 import errno
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -12,9 +14,18 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tests.unit.data.toy import at, simple_schema, toy_schema, toy_table
-from understudy.data.io import panel_to_arrow, read_panel, write_panel
+from understudy.data import (
+    Binary,
+    Categorical,
+    Continuous,
+    Integer,
+    PrivacyUnit,
+    panel_to_arrow,
+    read_panel,
+    write_panel,
+)
+from understudy.data.households import simulate_households
 from understudy.data.io.write import shortest_decimal
-from understudy.data.schema import Binary, Categorical, Continuous, Integer, PrivacyUnit
 from understudy.errors import InputError
 
 
@@ -187,3 +198,17 @@ def test_times_of_a_context_that_the_dtype_can_not_hold_are_refused():
     between = replace(panel, ticks=np.tile(np.arange(4, dtype=np.int64) * 20_000, (100, 1)))
     with pytest.raises(InputError, match=r"time\.dtype"):
         panel_to_arrow(between)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are Unix's")
+@pytest.mark.parametrize(("private", "others_may_read"), [(True, False), (False, True)])
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
+def test_a_file_of_private_series_is_its_owners_only(
+    tmp_path: Path, suffix: str, private: bool, others_may_read: bool
+) -> None:
+    previous = os.umask(0o022)
+    try:
+        path = write_panel(replace(simulate_households(5), private=private), tmp_path / f"series{suffix}")
+    finally:
+        os.umask(previous)
+    assert bool(path.stat().st_mode & 0o044) == others_may_read

@@ -9,7 +9,7 @@ from tests.unit.synthesizers.dit.small import SMALL, waves
 from tests.unit.synthesizers.heard import Heard
 from tests.unit.synthesizers.spectral.recording import listening
 from understudy.data import Panel, PrivacyUnit
-from understudy.data.windows import without_empty_steps
+from understudy.data.windows import without_empty
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian, MixtureOfGaussians
 from understudy.privacy.ledger import Ledger
@@ -102,8 +102,8 @@ def test_a_step_with_one_channel_left_is_not_empty() -> None:
     panel = waves(3, steps=STEPS)
     values = np.array(panel.values)
     values[1, 5] = np.nan
-    assert without_empty_steps(panel.with_values(values)).num_series == 2
-    assert without_empty_steps(panel).num_series == 3
+    assert without_empty(panel.with_values(values), every_step=True).num_series == 2
+    assert without_empty(panel, every_step=True).num_series == 3
 
 
 def test_the_plan_prices_the_windows_that_one_event_can_touch() -> None:

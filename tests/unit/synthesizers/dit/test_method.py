@@ -27,7 +27,7 @@ from understudy.synthesizers.dit.pretraining import measured_reference, pretrain
 from understudy.synthesizers.dit.recipe import PAPER, Network, Recipe
 from understudy.synthesizers.dit.scores import NormalScores
 from understudy.synthesizers.packs import Pack
-from understudy.training import DPSGDConfig, PrivateGradient, UnitBatches, UnitWindows
+from understudy.training import DPSGDConfig, PrivateGradient, UnitWindows
 from understudy.training.networks import num_parameters
 from understudy.training.plan import noise_ratio
 
@@ -107,7 +107,7 @@ def test_one_unit_moves_each_statistic_by_at_most_its_bound(max_series: int) -> 
 
 def test_steps_are_the_shorter_the_louder_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[float] = []
-    monkeypatch.setattr(dit_method, "train", lambda *task, **options: None)
+    monkeypatch.setattr(dit_method, "fit_network", lambda *task, **options: None)
     monkeypatch.setattr(dit_method, "adam", lambda rate, weight_decay: heard.append(rate))
     for guarantee in (GUARANTEE, LOOSE, Guarantee(1000.0, 1e-6)):
         method = replace(SMALL, recipe=replace(SMALL.recipe, learning_rate=1.0))
@@ -127,7 +127,7 @@ def _tape(panel: Panel, frozen: Tape | None) -> Tape:
 @pytest.mark.parametrize("num_units", [3, 150])
 def test_the_noisy_sum_is_divided_by_the_declared_batch(num_units: int, monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[DPSGDConfig] = []
-    monkeypatch.setattr(dit_method, "train", lambda task, plan, grant, **options: heard.append(plan))
+    monkeypatch.setattr(dit_method, "fit_network", lambda *task, **options: heard.append(task[4]))
     panel = waves(num_units, population=Population(3000))
     SMALL.fit(panel, Ledger.in_memory(GUARANTEE), guarantee=GUARANTEE)
     assert heard[0].expected_batch == pytest.approx(64)
@@ -142,7 +142,7 @@ def test_the_clip_bounds_a_unit_however_often_it_is_shown() -> None:
         torch.nn.init.normal_(parameter, std=2.0)
     columns = NormalScores(panel.schema, public_marginals(panel), model.patch, np.zeros(0))
     examples = columns.examples(panel.values, panel.static, np.zeros(1, dtype=np.int64), None)
-    windows = UnitWindows(examples, panel.unit, UnitBatches(), np.random.default_rng(0))
+    windows = UnitWindows(examples, panel.unit, np.random.default_rng(0))
     plan = DPSGDConfig(sampling_rate=1.0, iterations=1, expected_batch=1.0, clip_norm=0.5, noise_multiplier=1.0)
     gradient = PrivateGradient(model, plan, NoiseSource.constant(0))
     loss = method.denoising(panel.schema, np.array(NO_AUTOCOVARIANCE)[:, None]).loss

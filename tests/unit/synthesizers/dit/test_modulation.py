@@ -74,7 +74,8 @@ def test_modulation_keeps_its_bounds_whatever_the_condition(operator: str, size:
 def test_beyond_the_ball_only_the_direction_of_a_condition_matters() -> None:
     condition = torch.randn(4, 8) * 10
     for bounds, same in ((TIGHT, True), (Bounds(), False)):
-        near, far = (torch.cat(_trained_with(3, bounds)(condition * size)) for size in (1.0, 1e3))
+        inside = (projected(condition * size, bounds.condition) for size in (1.0, 1e3))
+        near, far = (torch.cat(_trained_with(3, bounds)(given)) for given in inside)
         assert torch.allclose(near, far, atol=1e-5) is same
 
 
@@ -93,7 +94,7 @@ def test_infinite_bounds_change_not_one_bit() -> None:
 def test_the_gradient_of_the_projection_is_bounded_by_the_ball() -> None:
     modulation, raw = _trained(bounds=TIGHT), []
     modulation.linear.register_forward_hook(lambda *call: raw.append(call[2]))
-    outputs = torch.cat(modulation(torch.randn(1, 8) * 1e4))
+    outputs = torch.cat(modulation(projected(torch.randn(1, 8) * 1e4, TIGHT.condition)))
     along_weights, along_raw = torch.autograd.grad((outputs * 7).square().sum(), [modulation.linear.weight, raw[0]])
     assert along_weights.norm() <= along_raw.norm() * TIGHT.condition * (1 + 1e-5)
     assert along_weights.norm() > 0

@@ -9,11 +9,12 @@ import numpy as np
 
 from tests.unit.synthesizers.heard import Heard, heard
 from understudy.data import Panel
-from understudy.privacy.border import Private, Statistic
+from understudy.privacy.border import Statistic
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.grant import Grant
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
+from understudy.privacy.private_series import Private
 from understudy.synthesizers.pets import PETS
 
 BUDGET = Guarantee(2.0, 2e-6)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from understudy.synthesizers import METHODS
-from understudy.synthesizers.pets import PETS, public_side
+from understudy.synthesizers.pets import PETS, two_places
+from understudy.synthesizers.pets import method as pets_method
 from understudy.synthesizers.pets.modules import Modules
 
 
@@ -43,7 +44,8 @@ def use_stand_in(monkeypatch: pytest.MonkeyPatch) -> Counter:
     """Replaces every pack by the stand-in and returns what it was shown."""
     counter = Counter()
     modules = Modules(variation=counter.vary, similarity=counter.embed, adaptation="A stand-in.")
-    monkeypatch.setattr(public_side, "load_pack", lambda pack, method: StandInPack())
-    monkeypatch.setattr(public_side, "fitted", lambda *arguments, **options: modules)
+    for place in (pets_method, two_places):
+        monkeypatch.setattr(place, "load_pack", lambda pack, method: StandInPack())
+    monkeypatch.setattr(pets_method, "fitted", lambda *arguments, **options: modules)
     monkeypatch.setitem(METHODS, "pets", PETS)
     return counter

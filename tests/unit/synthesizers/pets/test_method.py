@@ -1,6 +1,7 @@
 """What `pets` promises: who moves what by how much, what a run costs, and what the control never sees."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -150,14 +151,14 @@ def heard(panel: Panel, method: PETS, noise: float, monkeypatch: pytest.MonkeyPa
     """The histograms that the evolution hears, if it selects as if all votes were equal."""
     histograms: list[np.ndarray] = []
 
-    def deaf(population: Population, environment: Environment, vote: Vote, *rest: object) -> Population:
+    def deaf(population: Population, environment: Environment, vote: Vote, *rest: object) -> Iterator[Population]:
         def hear(embeddings: np.ndarray, group: np.ndarray) -> np.ndarray:
             histograms.append(vote(embeddings, group))
             return np.ones(len(group))
 
         return evolve(population, environment, hear, *rest)
 
-    monkeypatch.setattr("understudy.synthesizers.pets.public_side.evolve", deaf)
+    monkeypatch.setattr("understudy.synthesizers.pets.method.evolve", deaf)
     fit(method, panel, NoiseSource.constant(noise))
     return histograms
 
@@ -217,11 +218,9 @@ def test_the_number_of_candidates_does_not_follow_the_private_number() -> None:
 
 def test_one_more_unit_changes_no_other_units_coordinates(counter: Counter) -> None:
     """To the last bit: otherwise adding a unit could move other units' votes."""
-    from understudy.synthesizers.pets import public_side
-
     method, schema = VARIANTS["bounds"], rich_schema()
     panel = make_panel(schema, 300)
-    here = public_side.prepare(method, schema, _bought(method, panel), 24, np.random.default_rng(0))
+    here = method.prepared(schema, _bought(method, panel), 24, np.random.default_rng(0))
 
     def coordinates(of: Panel) -> np.ndarray:
         private = method.private_series(of, 500)
@@ -234,20 +233,17 @@ def test_one_more_unit_changes_no_other_units_coordinates(counter: Counter) -> N
 
 
 def _bought(method: PETS, panel: Panel) -> dict[str, np.ndarray]:
-    from understudy.synthesizers.pets import public_side
-
     private = method.private_series(panel, 500)
     grant = new_ledger().charge(method.plan(panel.schema, BUDGET), label="test", noise=NoiseSource.secure())
-    return public_side.release_facts(method, private, grant)
+    return method.release_facts(private, grant)
 
 
 def test_parts_of_a_table_vote_as_the_whole_does() -> None:
-    from understudy.synthesizers.pets import public_side
     from understudy.synthesizers.pets.voting import contributions
 
     method, schema = VARIANTS["bounds"], plain_schema(unit=PrivacyUnit(column="home", max_series=3))
     panel = make_panel(schema, 90)
-    here = public_side.prepare(method, schema, _bought(method, panel), 24, np.random.default_rng(0))
+    here = method.prepared(schema, _bought(method, panel), 24, np.random.default_rng(0))
     candidates = here.lattice.coordinates(here.environment.embed(here.population.series, here.population.static))
     parts = [panel, *(panel.take_units(np.arange(*ends)) for ends in ((0, 20), (20, 90)))]
     private = [method.private_series(part, 500) for part in parts]

@@ -31,7 +31,7 @@ def test_only_candidates_above_the_threshold_have_children() -> None:
     rng, here = np.random.default_rng(1), environment()
     votes = np.arange(MEMBERS, dtype=float)
     rounds = iter([votes])
-    following = evolve(population(), here, lambda *asked: next(rounds), [(10, 24.0)], rng, lambda done, now: None)
+    (following,) = evolve(population(), here, lambda *asked: next(rounds), [(10, 24.0)], rng)
     assert set(following.ancestor) == {25, 26, 27, 28, 29}
     assert following.size == MEMBERS
 
@@ -63,7 +63,7 @@ def test_where_nothing_survives_everybody_is_as_likely(draw: object) -> None:
 
 def test_a_threshold_above_all_votes_leaves_every_parent_one_child() -> None:
     rng, here = np.random.default_rng(3), environment()
-    following = evolve(population(), here, lambda *asked: np.ones(MEMBERS), [(10, 1e9)], rng, lambda done, now: None)
+    (following,) = evolve(population(), here, lambda *asked: np.ones(MEMBERS), [(10, 1e9)], rng)
     assert sorted(following.ancestor) == list(range(MEMBERS))
 
 
@@ -108,29 +108,23 @@ def test_children_are_relatives_that_were_judged_as_long_as_there_are_any() -> N
 @pytest.mark.parametrize("lookahead", [0, 1, 4])
 def test_nothing_is_embedded_twice_and_relatives_are_used_as_children(lookahead: int) -> None:
     counter = Counter()
-    evolve(
-        population(),
-        environment(lookahead, counter),
-        lambda embeddings, group: np.ones(len(group)),
-        [(10.0, 0.0)] * 5,
-        np.random.default_rng(8),
-        lambda done, now: None,
-    )
+    here, stages, rng = environment(lookahead, counter), [(10.0, 0.0)] * 5, np.random.default_rng(8)
+    list(evolve(population(), here, lambda embeddings, group: np.ones(len(group)), stages, rng))
     assert sum(counter.embedded) == 5 * MEMBERS * max(lookahead, 1)
     assert sum(counter.varied) == 5 * MEMBERS * max(lookahead, 1)  # one child each: one of the relatives
 
 
-def test_each_iteration_asks_for_one_vote_and_tells_that_it_is_done() -> None:
-    asked, told = [], []
+def test_each_iteration_asks_for_one_vote() -> None:
+    asked: list[int] = []
 
     def vote(embeddings: np.ndarray, group: np.ndarray) -> np.ndarray:
         asked.append(len(embeddings))
         return np.ones(len(group))
 
-    stages = [(10.0, 0.0)] * 7
-    evolve(population(), environment(), vote, stages, np.random.default_rng(9), lambda done, now: told.append(done))
+    following = evolve(population(), environment(), vote, [(10.0, 0.0)] * 7, np.random.default_rng(9))
+    for done, _ in enumerate(following, start=1):
+        assert asked == [MEMBERS] * done
     assert asked == [MEMBERS] * 7
-    assert told == [1, 2, 3, 4, 5, 6, 7]
 
 
 def test_votes_for_the_largest_bring_forth_larger_ones() -> None:
@@ -138,7 +132,7 @@ def test_votes_for_the_largest_bring_forth_larger_ones() -> None:
         return (embeddings[:, 0] > np.median(embeddings[:, 0])).astype(float)
 
     first = population()
-    last = evolve(first, environment(), vote, [(20.0, 0.5)] * 8, np.random.default_rng(10), lambda done, now: None)
+    *_, last = evolve(first, environment(), vote, [(20.0, 0.5)] * 8, np.random.default_rng(10))
     assert last.series[:, :, 0].mean() > first.series[:, :, 0].mean() + 0.5
     assert last.num_ancestors < first.num_ancestors == MEMBERS
 

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 from understudy.data import Time
-from understudy.errors import InputError
 from understudy.statistics.encoding import Encoding, linear_scales
 from understudy.synthesizers.contract.panels import plain_schema
 from understudy.synthesizers.pets import rules
+from understudy.synthesizers.pets.method import PETS
 from understudy.synthesizers.pets.pretraining import drawn_from
-from understudy.synthesizers.pets.public_side import by_rules
 from understudy.synthesizers.pets.rules import (
     BOUND,
     CHANGES,
@@ -84,7 +83,8 @@ def test_only_series_on_one_calendar_are_given_its_season(monkeypatch: pytest.Mo
     monkeypatch.setattr("understudy.synthesizers.pets.rules.draw_waves", watched)
     for align in ("calendar", "relative"):
         schema = plain_schema(time=Time(column="t", steps=60, align=align, start="2024-01-01T00:00:00"))
-        by_rules(Encoding.of(schema, (), linear_scales(schema, None)), np.zeros(3, dtype=np.int64), None, rng())
+        encoding = Encoding.of(schema, (), linear_scales(schema, None))
+        PETS().first_population(encoding, np.zeros(3, dtype=np.int64), rng())
     assert set(seen[: len(seen) // 2]) == {24}
     assert set(seen[len(seen) // 2 :]) == {None}
 
@@ -144,11 +144,6 @@ def test_public_levels_are_taken_over_and_nothing_else_is() -> None:
     assert abs(levels[:, 0, 0][:, None] - public[:, 0, 0]).min(axis=1).max() < 1e-4
     assert len(np.unique(levels[:, 0, 0].round(3))) > 20
     np.testing.assert_allclose(levels[:, 0, 1], 2, atol=1e-3)
-
-
-def test_an_unknown_preset_is_refused() -> None:
-    with pytest.raises(InputError, match="rich, pets"):
-        RuleBased(num_steps=32, preset="poor")(1, rng())
 
 
 def test_public_series_are_all_used_before_one_is_repeated() -> None:

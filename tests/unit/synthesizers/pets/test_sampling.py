@@ -6,7 +6,7 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import rankdata
 
 from understudy.statistics.facts import Facts
-from understudy.synthesizers.pets.public_side import _calibrated, _nodes
+from understudy.synthesizers.pets.method import _calibrated, _nodes
 from understudy.synthesizers.pets.published import Population
 
 ATOM = 0.7  # share of values that lie exactly at the lower bound

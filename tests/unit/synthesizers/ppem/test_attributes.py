@@ -6,7 +6,6 @@ import pytest
 from tests.unit.synthesizers.ppem.toy import panel, schema
 from understudy.data import Categorical, Continuous
 from understudy.errors import InputError
-from understudy.statistics.encoding import Encoding, linear_scales
 from understudy.synthesizers.ppem.attributes import Partition, parse
 
 SETS = {
@@ -20,9 +19,7 @@ SETS = {
 
 
 def partition(sets: tuple[str, ...]) -> Partition:
-    contract = schema()
-    attributes = tuple(one for group in parse(contract, sets) for one in group)
-    return Partition(Encoding.of(contract, (), linear_scales(contract, None)), attributes)
+    return Partition.of(schema(), sets)
 
 
 @pytest.mark.parametrize("sets", SETS.values(), ids=SETS.keys())

@@ -6,29 +6,19 @@ import torch
 from torch import Tensor, nn
 
 from tests.unit.synthesizers.ppem.toy import SMALL, panel, schema
-from understudy.statistics.encoding import Encoding, linear_scales
-from understudy.synthesizers.ppem.attributes import Partition, parse
-from understudy.synthesizers.ppem.published import AdversarialTraining, Energies, Generators
+from understudy.synthesizers.ppem.attributes import Partition
+from understudy.synthesizers.ppem.published import CONDITIONAL, MARGINAL, AdversarialTraining, generators_of
 from understudy.synthesizers.ppem.recipe import Recipe
 
 
 def partition() -> Partition:
-    contract = schema()
-    attributes = tuple(one for group in parse(contract, ("region", "mean(spending)")) for one in group)
-    return Partition(Encoding.of(contract, (), linear_scales(contract, None)), attributes)
+    return Partition.of(schema(), ("region", "mean(spending)"))
 
 
 def training(recipe: Recipe = SMALL, number: int = 60) -> AdversarialTraining:
     parts = partition()
-    torch.manual_seed(0)
-    return AdversarialTraining(
-        energies=Energies(parts, recipe.width, marginal=True, conditional=True),
-        generators=Generators(parts, recipe.width, 0, marginal=True, conditional=True),
-        rows=parts.rows(panel(number)).arrays,
-        codes=((0, 3),),
-        recipe=recipe,
-        seed=0,
-    )
+    generators = generators_of((MARGINAL, CONDITIONAL), parts, recipe.width, 0)
+    return AdversarialTraining(generators, parts, parts.rows(panel(number)), recipe, seed=0)
 
 
 def trained(penalty: float, ema: float = 0.9) -> AdversarialTraining:
@@ -40,10 +30,11 @@ def trained(penalty: float, ema: float = 0.9) -> AdversarialTraining:
 
 def test_generators_are_constants_in_the_loss_of_the_energies() -> None:
     held = training()
-    real, rest = (torch.from_numpy(held.rows[name]) for name in ("sensitive", "rest"))
+    real, rest = torch.from_numpy(held.rows.sensitive), torch.from_numpy(held.rows.rest)
     held.energy_loss(real, rest, torch.Generator().manual_seed(0)).backward()
     assert all(parameter.grad is None for parameter in held.generators.parameters())
-    assert all(parameter.grad is not None for parameter in held.energies.parameters())
+    for energy in held.energies.values():
+        assert all(parameter.grad is not None for parameter in energy.parameters())
 
 
 def weights(network: nn.Module) -> list[Tensor]:
@@ -53,12 +44,10 @@ def weights(network: nn.Module) -> list[Tensor]:
 def test_the_penalty_does_not_touch_what_x_star_is_given_x() -> None:
     """Eq. 18 is on the marginal energy alone: with the same coins the conditional pair is the same, bit by bit."""
     with_it, without = trained(10.0), trained(0.0)
-    assert with_it.energies.marginal is not None
-    assert without.energies.marginal is not None
-    moved = zip(weights(with_it.energies.marginal), weights(without.energies.marginal), strict=True)
+    moved = zip(weights(with_it.energies[MARGINAL]), weights(without.energies[MARGINAL]), strict=True)
     assert not all(torch.equal(a, b) for a, b in moved)
     for network in ("energies", "generators"):
-        first, second = (getattr(held, network).conditional for held in (with_it, without))
+        first, second = (getattr(held, network)[CONDITIONAL] for held in (with_it, without))
         assert all(torch.equal(a, b) for a, b in zip(weights(first), weights(second), strict=True))
 
 
@@ -74,10 +63,10 @@ def test_a_training_learns_where_the_data_is() -> None:
     """Without noise the marginal generator finds the mean, and what it draws has spread."""
     recipe = replace(SMALL, iterations=500, batch=64, width=32, rounds=2, energy_rate=3e-3, generator_rate=2e-3)
     held = training(recipe, number=400)
-    real = torch.from_numpy(held.rows["sensitive"])
+    real = torch.from_numpy(held.rows.sensitive)
 
     def drawn() -> Tensor:
-        return held.generated_sensitive(400, torch.Generator().manual_seed(1)).detach()
+        return held.generated(MARGINAL, 400, None, torch.Generator().manual_seed(1)).detach()
 
     start = float((drawn().mean(0) - real.mean(0)).norm())
     held.run(lambda share: None)

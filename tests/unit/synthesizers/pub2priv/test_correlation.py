@@ -30,7 +30,7 @@ CHOSEN = Pub2Priv(recipe=Recipe(model="correlation"))
 
 def correlated(panel: Panel) -> ContextCorrelation:
     arrays = fit(CHOSEN, panel, noise=NoiseSource.seeded(1)).arrays
-    return ContextCorrelation.of(CHOSEN.context(panel.schema), arrays)
+    return ContextCorrelation(CHOSEN.context(panel.schema), arrays)
 
 
 def waves(size: int, *, own: float) -> Panel:

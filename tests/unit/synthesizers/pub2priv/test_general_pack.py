@@ -13,12 +13,13 @@ from understudy.synthesizers.packs import Pack, load_pack
 from understudy.synthesizers.pub2priv.knowledge import (
     METHOD,
     Knowledge,
+    KnowledgeTransformer,
     filling_error,
+    hide,
     pretrain,
     simulated,
     windows_from,
 )
-from understudy.synthesizers.pub2priv.networks import KnowledgeTransformer, hide
 from understudy.synthesizers.pub2priv.recipe import KNOWLEDGE_RECIPES
 
 MAX_BYTES = 5 * 2**20

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from understudy.synthesizers.pub2priv.networks import KnowledgeTransformer, hide, plane_positions
+from understudy.synthesizers.pub2priv.knowledge import KnowledgeTransformer, hide, plane_positions
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ def regression(panel: Panel) -> ContextRegression:
 
 
 def estimator_of(method: Pub2Priv, release: Release) -> ContextRegression:
-    return ContextRegression.of(method.context(release.schema), release.arrays)
+    return ContextRegression(method.context(release.schema), release.arrays)
 
 
 def extreme(size: int) -> Panel:
@@ -99,8 +99,8 @@ def test_what_crosses_the_border_is_bounded_as_the_layout_says() -> None:
     with listening() as tape:
         release = fit(CHOSEN, following(60, 0.9))
     core = estimator_of(CHOSEN, release)
-    layout = Layout.of(core.schema, core.feature_map(None))
-    assert tape.sums[REGRESSION].reach == pytest.approx(layout.bound * np.sqrt(1 + 1 / 9))  # what is followed
+    layout = Layout.of(core.context, core.feature_map(None))
+    assert tape.sums[REGRESSION].reach == pytest.approx(layout.bound)
     expected = np.hypot(
         layout.vote_weight,
         np.sqrt(
@@ -108,7 +108,7 @@ def test_what_crosses_the_border_is_bounded_as_the_layout_says() -> None:
             + layout.shape_bound**2 * layout.context_bound**2
         ),
     )
-    assert layout.bound == pytest.approx(expected)
+    assert layout.bound == pytest.approx(expected * np.sqrt(1 + 1 / 9))  # with the products of the correlation
     assert tape.sums[REGRESSION].clipped == 0
 
 

@@ -9,12 +9,12 @@ import numpy as np
 
 from tests.unit.synthesizers.heard import Heard, heard
 from understudy.data import Panel
-from understudy.privacy.border import Private, Statistic
+from understudy.privacy.border import Statistic
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.grant import Grant
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
-from understudy.privacy.private_series import PrivateSeries
+from understudy.privacy.private_series import Private, PrivateSeries
 from understudy.synthesizers.spectral import Spectral
 
 MUCH = Guarantee(60.0, 1e-7)  # little noise, so that structure shows and every branch is walked

@@ -143,26 +143,26 @@ def _judges(run: World) -> list[torch.nn.Parameter]:
 
 def _discriminators_loss(run: World, held: dict[str, Rows], latent: Tensor) -> Tensor:
     """Eq. 9 and 10, written down once more for everything at once."""
-    masks, loss, real, fake = [None, None], torch.zeros(()), [], []
+    loss, real, fake = torch.zeros(()), [], []
     for name, party in run.parties.items():
         made = party.generators(latent).detach()
-        loss = loss + softplus(-party.discriminators(held[name].series, masks)).mean(0).sum()
-        loss = loss + softplus(party.discriminators(made, masks)).mean(0).sum()
-        real.append(party.extractor(held[name].series.flatten(1), None))
-        fake.append(party.extractor(made.flatten(1), None))
+        loss = loss + softplus(-party.discriminators(held[name].series)).mean(0).sum()
+        loss = loss + softplus(party.discriminators(made)).mean(0).sum()
+        real.append(party.extractor(held[name].series.flatten(1)))
+        fake.append(party.extractor(made.flatten(1)))
     shared = run.aggregator.discriminator
-    together = softplus(-shared(torch.cat(real, 1), masks)).mean()
-    return loss + together + softplus(shared(torch.cat(fake, 1), masks)).mean()
+    together = softplus(-shared(torch.cat(real, 1))).mean()
+    return loss + together + softplus(shared(torch.cat(fake, 1))).mean()
 
 
 def _generators_loss(run: World, made: dict[str, torch.nn.Module], latent: Tensor) -> Tensor:
     """Eq. 11 in its non-saturating form."""
-    masks, loss, features = [None, None], torch.zeros(()), []
+    loss, features = torch.zeros(()), []
     for name, party in run.parties.items():
         series = made[name](latent)
-        loss = loss + softplus(-party.discriminators(series, masks)).mean(0).sum()
-        features.append(party.extractor(series.reshape(len(latent), -1), None))
-    return loss + SMALL.coupling * softplus(-run.aggregator.discriminator(torch.cat(features, 1), masks)).mean()
+        loss = loss + softplus(-party.discriminators(series)).mean(0).sum()
+        features.append(party.extractor(series.reshape(len(latent), -1)))
+    return loss + SMALL.coupling * softplus(-run.aggregator.discriminator(torch.cat(features, 1))).mean()
 
 
 class _Mail:

@@ -28,7 +28,7 @@ def test_a_generator_is_an_lstm_over_one_step_and_a_linear() -> None:
 
 def test_a_discriminator_is_a_perceptron_of_its_attribute_alone() -> None:
     stacked, series = AttributeDiscriminators(ATTRIBUTES, STEPS, (8, 4)), torch.randn(6, ATTRIBUTES, STEPS)
-    found = stacked(series, [None, None])
+    found = stacked(series)
     for attribute in range(ATTRIBUTES):
         hidden = series[:, attribute]
         for layer in stacked.layers:

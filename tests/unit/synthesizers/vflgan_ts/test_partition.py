@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from understudy.data import Categorical, Continuous, Panel, Population, PrivacyUnit, Schema, Time
-from understudy.privacy.border import Private, Statistic
+from understudy.privacy.border import Statistic
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.grant import Grant
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
-from understudy.privacy.private_series import PrivateSeries
+from understudy.privacy.private_series import Private, PrivateSeries
 from understudy.statistics import facts as bought
 from understudy.statistics.encoding import linear_scales
 from understudy.statistics.facts import Facts
@@ -147,15 +147,14 @@ def test_a_party_without_a_label_buys_none() -> None:
 
 
 def test_rows_of_parties_are_those_of_the_joined_table() -> None:
-    from understudy.statistics.columns import classes_of
     from understudy.statistics.encoding import Encoding
-    from understudy.synthesizers.vflgan_ts.partition import num_classes, partition, rows_of
+    from understudy.synthesizers.vflgan_ts.partition import partition, rows_of
 
     facts = together(NoiseSource.constant(0))
     encoding = Encoding.of(schema(), facts.marginals, linear_scales(schema(), None))
     for columns in partition(schema()):
         private = PrivateSeries.of(held(panel(), columns.party), UNITS)
-        own = parts.own_rows(private, parts.buy_part(private, grant(NoiseSource.constant(0)), schema()), schema())
-        expected = rows_of(columns, panel(), encoding, classes_of(panel()), num_classes(schema()))
+        own = parts.own_rows(private, parts.buy_part(private, grant(NoiseSource.constant(0)), schema()))
+        expected = rows_of(columns, panel(), encoding)
         np.testing.assert_allclose(own.series.numpy(), expected.series.numpy(), rtol=1e-5, atol=1e-6)
         np.testing.assert_array_equal(own.label.numpy(), expected.label.numpy())

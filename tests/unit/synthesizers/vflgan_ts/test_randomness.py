@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from tests.canaries.fits import Neighbours, panel_scenes, reach_of
 from tests.unit.synthesizers.vflgan_ts.toy import schema as toy_schema
+from understudy.audit.canaries import Neighbours, panel_scenes, reach_of
 from understudy.privacy.budget import Guarantee
 from understudy.synthesizers.vflgan_ts.method import VFLGANTS
 from understudy.synthesizers.vflgan_ts.protocol import RunConfig, seeded
@@ -20,7 +20,7 @@ POPULATION = 500
 
 
 def first_numbers(mode: str) -> torch.Tensor:
-    config = RunConfig(toy_schema(), Recipe(), mode, 0, 0)
+    config = RunConfig(toy_schema(), Recipe(), mode, 0)
     with seeded(0, "first"):
         return torch.randn(4, generator=config.randomness())
 
@@ -31,9 +31,7 @@ def test_no_seed_tells_the_randomness_of_a_run_that_protects_somebody() -> None:
 
 
 def test_nothing_is_dropped_where_a_guarantee_is_claimed() -> None:
-    found = {
-        mode: RunConfig(toy_schema(), Recipe(), mode, 0, 0).dropout for mode in ("sound", "local", "plain", "paper")
-    }
+    found = {mode: RunConfig(toy_schema(), Recipe(), mode, 0).dropout for mode in ("sound", "local", "plain", "paper")}
     assert found == {"sound": 0.0, "local": 0.0, "plain": DROPOUT, "paper": DROPOUT}
 
 

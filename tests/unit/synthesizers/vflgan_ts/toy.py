@@ -96,7 +96,7 @@ def world(
     mode: str = "test",
 ) -> World:
     """Returns parties and an aggregator that update as told."""
-    config = RunConfig(schema(), recipe, mode, seed, 0)
+    config = RunConfig(schema(), recipe, mode, seed)
     parties = {name: Party(name, own, config, party) for name, own in held.items()}
     return World(parties, Aggregator(tuple(held), config, aggregator or party, batches, np.ones(1)))
 

@@ -7,7 +7,7 @@ from torch import nn
 from tests.unit.training.reference import relative_error, shaken
 from understudy.nn.layers import ReversibleLinear, StackedLinear
 from understudy.training.clipping.engine import LAYER_RULES
-from understudy.training.clipping.recurrent import plain_forward
+from understudy.training.clipping.layers import plain_forward
 
 UNITS = 5
 TOLERANCE = 1e-6  # relative, in double precision
@@ -47,7 +47,7 @@ LAYERS = {
     "group norm on vectors": (nn.GroupNorm(2, 4), (4,)),
     "stacked linears": (StackedLinear(3, 4, 2), (3, 4)),
     "a stack of one": (StackedLinear(1, 4, 2), (1, 4)),
-    "stacked linears on sequences": (StackedLinear(3, 4, 2, bias=False), (6, 3, 4)),
+    "stacked linears on sequences": (StackedLinear(3, 4, 2), (6, 3, 4)),
 }
 
 

@@ -15,7 +15,7 @@ from torch.nn import functional
 from tests.unit.training.reference import engine_sum, expected_sum, shaken
 from understudy.nn.layers import StackedLinear
 from understudy.training.clipping.engine import clip_factors
-from understudy.training.clipping.per_unit_gradients import Collector, Pool, Sums
+from understudy.training.clipping.per_unit_gradients import Collector, Outer, Pool, Products, Sums
 
 UNITS, CLIP, WIDTH = 3, 0.3, 64
 Use = Callable[[nn.Module, Tensor], Tensor]
@@ -65,7 +65,7 @@ class TiedKernel(nn.Module):
     def __init__(self, uses: tuple[str, ...]) -> None:
         super().__init__()
         self.conv, self.back = nn.Conv1d(4, 4, 3, bias=False), nn.ConvTranspose1d(4, 4, 3, bias=False)
-        self.stacked = StackedLinear(4, 3, 4, bias=False)
+        self.stacked = StackedLinear(4, 3, 4)
         self.back.weight = self.stacked.weight = self.conv.weight
         self.uses = uses
 
@@ -111,10 +111,10 @@ def handed_in(uses: tuple[str, ...], parameter: nn.Parameter) -> tuple[Callable[
         "kept": (lambda c: c.keep(parameter, whole), whole),
         "product": (lambda c: c.keep_product(parameter, left, right), left @ right),
         "outer": (
-            lambda c: c.outer(parameter, left[:, :, 0], right[:, 0]),
+            lambda c: c.add(parameter, Outer(left[:, :, 0], right[:, 0])),
             left[:, :, :1] @ right[:, :1],
         ),
-        "products": (lambda c: c.products(parameter, left.mT, right), left @ right),
+        "products": (lambda c: c.add(parameter, Products(left.mT, right)), left @ right),
         "rows": (lambda c: c.rows(parameter, index, value), table),
         "slabs": (
             lambda c: [c.keep(parameter, whole[:, :, part], part=part) for part in range(columns)],

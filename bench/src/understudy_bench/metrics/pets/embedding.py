@@ -1,7 +1,7 @@
 """Distances between series as a TS2Vec encoder sees them.
 
 The encoder is trained once for an evaluation, on real series put aside for it, and is the same for all comparisons.
-Paper 001 judges with the encoder that also guided its method, which favours the method.
+PETS judges with the encoder that also guided its method, which favours the method.
 """
 
 import hashlib
@@ -14,12 +14,13 @@ from scipy.optimize import linear_sum_assignment
 from torch import nn
 
 from understudy.data import Panel
-from understudy.evaluate.measures import RankedPools, bootstrap
+from understudy.evaluate.measures import RankedPools
 from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
 from understudy.evaluate.panels import Comparison, Scale
 from understudy.synthesizers.pets.modules import EncoderSimilarity
 from understudy.synthesizers.pets.networks import TS2Vec
 from understudy.synthesizers.pets.pretraining import train_ts2vec
+from understudy_bench.metrics.distances import bootstrap
 from understudy_bench.metrics.networks import seeded
 
 MATCHED = 400  # series of each side that are matched exactly: the work grows with the third power

@@ -86,7 +86,9 @@ def _labels(comparison: Comparison) -> Iterator[_Judged]:
         return
     place = [static.name for static in comparison.real.schema.static].index(column.name)
     tables = []
-    for panel, unit in zip(panels, (comparison.candidate_unit, comparison.reference_unit), strict=True):
+    for panel, unit in zip(
+        panels, (comparison.unit(comparison.candidate), comparison.unit(comparison.reference)), strict=True
+    ):
         static, owner = static_features(comparison, panel)
         tables.append(np.concatenate([unit.reshape(len(unit), -1), static[:, owner != place]], axis=1))
     series = np.arange(len(labels[1]))

@@ -61,7 +61,10 @@ def _entropies(points: np.ndarray) -> np.ndarray:
 
 def _equally_many(comparison: Comparison, seed: int) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """Returns flattened series, as many of one as of the other, and a note on it."""
-    both = [view.reshape(len(view), -1) for view in (comparison.real_unit, comparison.candidate_unit)]
+    both = [
+        view.reshape(len(view), -1)
+        for view in (comparison.unit(comparison.real), comparison.unit(comparison.candidate))
+    ]
     size, rng = min(map(len, both)), np.random.default_rng(seed)
     note = f"{size} real and {size} other series, drawn at random, so that independent draws of one kind give 0.5."
     real, candidate = (points[np.sort(rng.permutation(len(points))[:size])] for points in both)

@@ -119,7 +119,7 @@ def _discriminative(comparison: Comparison, effort: Effort, seed: int) -> Measur
 def _as_many(comparison: Comparison, real: np.ndarray, candidate: np.ndarray, rng: np.random.Generator) -> Pair:
     size = min(len(real), len(candidate))
     rows = [rng.permutation(part)[:size] for part in (real, candidate)]
-    return comparison.real_unit[rows[0]], comparison.candidate_unit[rows[1]]
+    return comparison.unit(comparison.real)[rows[0]], comparison.unit(comparison.candidate)[rows[1]]
 
 
 def _predictive(comparison: Comparison, effort: Effort, seed: int) -> Measured:
@@ -131,11 +131,15 @@ def _predictive(comparison: Comparison, effort: Effort, seed: int) -> Measured:
     iterations = _capped(PREDICTIVE_ITERATIONS, effort)
     errors = [
         predictive_error(
-            comparison.candidate_unit, comparison.real_unit, target=target, iterations=iterations, seed=each
+            comparison.unit(comparison.candidate),
+            comparison.unit(comparison.real),
+            target=target,
+            iterations=iterations,
+            seed=each,
         )
         for each in seeds(seed, effort.repeats)
     ]
-    naive = naive_errors(comparison.real_unit[:, :, [target]], None)
+    naive = naive_errors(comparison.unit(comparison.real)[:, :, [target]], None)
     return Measured(
         value=float(np.mean(errors)),
         replicates=np.array(errors),
@@ -150,12 +154,12 @@ def _classification(comparison: Comparison, effort: Effort, seed: int) -> Measur
     if column is None or reference.label is None or comparison.candidate.label is None:
         raise Undefined("the schema declares no label; name a static column as `label`.")
     known = comparison.candidate.label >= 0
-    test, truth = comparison.reference_unit[reference.label >= 0], reference.label[reference.label >= 0]
+    test, truth = comparison.unit(comparison.reference)[reference.label >= 0], reference.label[reference.label >= 0]
     if not known.any() or len(np.unique(truth)) < 2:
         raise Undefined("labels do not differ; it needs labelled series of at least two classes.")
     found = [
         classifier_probabilities(
-            comparison.candidate_unit[known],
+            comparison.unit(comparison.candidate)[known],
             comparison.candidate.label[known],
             test,
             num_classes=len(column.categories),

@@ -5,9 +5,8 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import binom, nct
 
-from tests.canaries.gaussian_test import mu_interval, mu_test, power, required_runs, student_tail
 from tests.meta.pages import ROOT
-from understudy.audit.scores import Scores
+from understudy.audit.scores import Scores, mu_interval, mu_test, power_of, required_runs, student_tail
 from understudy.errors import InputError
 from understudy.privacy.events import Gaussian
 
@@ -24,26 +23,26 @@ def test_both_bounds_are_crossed_exactly_as_often_as_they_say(mu: float) -> None
     four tenths are found (the control)."""
     rng, repeats = np.random.default_rng(0), 200
     intervals = [mu_interval(gaussian_scores(mu, 30, rng), 0.8) for _ in range(repeats)]
-    for errors in (sum(i.lower > mu for i in intervals), sum(i.upper < mu for i in intervals)):
+    for errors in (sum(i.low > mu for i in intervals), sum(i.high < mu for i in intervals)):
         assert binom.ppf(FALSE_ALARM, repeats, 0.1) <= errors <= binom.isf(FALSE_ALARM, repeats, 0.1)
-    narrow = sum(mu_interval(gaussian_scores(mu, 30, rng), 0.2).lower > mu for _ in range(repeats))
+    narrow = sum(mu_interval(gaussian_scores(mu, 30, rng), 0.2).low > mu for _ in range(repeats))
     assert narrow > binom.isf(FALSE_ALARM, repeats, 0.1)
 
 
 def test_two_thousand_runs_certify_nearly_all_of_a_mu_of_one() -> None:
     rng = np.random.default_rng(1)
-    assert min(mu_interval(gaussian_scores(1.0, 2000, rng), 0.95).lower for _ in range(20)) > 0.8
+    assert min(mu_interval(gaussian_scores(1.0, 2000, rng), 0.95).low for _ in range(20)) > 0.8
 
 
 def test_the_direction_of_a_shift_does_not_matter_and_its_unit_neither() -> None:
     scores = gaussian_scores(2.0, 100, np.random.default_rng(2))
     other = Scores(-70 * scores.absent, -70 * scores.present)
-    assert mu_interval(scores).lower == pytest.approx(mu_interval(other).lower)
+    assert mu_interval(scores).low == pytest.approx(mu_interval(other).low)
 
 
 def test_noise_that_is_missing_is_found_and_equal_arms_say_nothing() -> None:
-    assert mu_interval(Scores(np.zeros(20), np.ones(20))).lower > 50
-    assert mu_interval(Scores(np.ones(20), np.ones(20))).lower == 0
+    assert mu_interval(Scores(np.zeros(20), np.ones(20))).low > 50
+    assert mu_interval(Scores(np.ones(20), np.ones(20))).low == 0
 
 
 @pytest.mark.parametrize("runs", [10, 100, 3000])
@@ -51,7 +50,7 @@ def test_noise_that_is_missing_is_found_and_equal_arms_say_nothing() -> None:
 def test_power_is_the_share_of_audits_that_find_the_excess(mu: float, runs: int) -> None:
     """Simulated with 2000 t statistics; alpha and power at sizes that can be counted; false alarm 1e-9."""
     rng, repeats, alpha = np.random.default_rng(3), 2000, 0.1
-    excess = float(brentq(lambda excess: power(mu, excess, runs, alpha) - 0.7, 0.0, 1000.0))
+    excess = float(brentq(lambda excess: power_of(mu, excess, runs, alpha) - 0.7, 0.0, 1000.0))
     for truth, promised in ((mu, alpha / 2), (mu * (1 + excess), 0.7)):
         scale, freedom = np.sqrt(runs / 2), 2 * runs - 2
         found = (rng.normal(truth * scale, 1, repeats)) / np.sqrt(rng.chisquare(freedom, repeats) / freedom)
@@ -68,7 +67,7 @@ def test_fewer_runs_are_needed_than_for_counting_errors(claim: tuple[float, floa
     mu, factor = claim
     runs = required_runs(mu, factor - 1, alpha=0.05, power=0.9)
     assert runs <= most
-    assert power(mu, factor - 1, runs, 0.05) >= 0.9 > power(mu, factor - 1, runs - 1, 0.05)
+    assert power_of(mu, factor - 1, runs, 0.05) >= 0.9 > power_of(mu, factor - 1, runs - 1, 0.05)
 
 
 def test_the_page_about_tests_prints_the_runs_that_are_needed() -> None:

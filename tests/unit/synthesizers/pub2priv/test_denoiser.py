@@ -2,7 +2,7 @@
 
 import torch
 
-from understudy.synthesizers.pub2priv.networks import ConditionalDenoiser
+from understudy.synthesizers.pub2priv.published import ConditionalDenoiser
 from understudy.training.validation import try_out, validate_module
 
 

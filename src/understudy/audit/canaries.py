@@ -9,11 +9,11 @@ Privacy: only for made-up data. Under noise of constant zero the recorded answer
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -21,17 +21,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from understudy.audit.scores import Scores
+from understudy.audit.scores import Scores, counted
 from understudy.data import Panel, Schema
 from understudy.data.panel import broadcast_context
-from understudy.errors import InputError
-from understudy.privacy.border import Private, Statistic
+from understudy.privacy.border import Statistic
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.certificate import Certificate
 from understudy.privacy.grant import Grant
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
+from understudy.privacy.private_series import Private
 from understudy.synthesizers.base import Synthesizer
+from understudy.synthesizers.contract.panels import shared_context
 from understudy.synthesizers.vflgan_ts import protocol
 from understudy.training import loop
 from understudy.training.private_gradient import NormalReserve
@@ -43,8 +44,16 @@ _SEED = 0
 _LOUD = 1000.0  # deviations of noise to measure its scale with: whole-numbered noise is rounded to a thousandth
 _QUIETEST = 1e-6  # of what a unit changes: noise below counts as so much, where a score has to be a number
 Answers = Mapping[str, NDArray[np.float64]]
-Record = Callable[[str, NDArray[np.float64]], NDArray[np.float64]]
 Series = NDArray[np.float64]  # [step, channel], as shares of the declared range
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Fit:
+    """What one fit answered at the border, by label, what it released, and what was promised about that."""
+
+    answers: Answers
+    arrays: Mapping[str, NDArray[Any]]
+    certificate: Certificate
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -60,18 +69,11 @@ class Neighbours:
     present: Panel
     guarantee: Guarantee
 
-    def fit(self, panel: Panel, noise: NoiseSource | None = None, told: Answers | None = None) -> "Fit":
-        """Fits one of the panels."""
-        return recorded_fit(self.method, panel, self.guarantee, noise=noise, told=told)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Fit:
-    """What one fit answered at the border, by label, what it released, and what was promised about that."""
-
-    answers: Answers
-    arrays: Mapping[str, NDArray[Any]]
-    certificate: Certificate
+    def fit(self, panel: Panel, noise: NoiseSource | None = None, told: Answers | None = None) -> Fit:
+        """Fits one of the panels under a ledger of its own; answers and noisy gradients are recorded."""
+        with recorded_answers(told) as answers:
+            release = self.method.fit(panel, Ledger.in_memory(self.guarantee), guarantee=self.guarantee, noise=noise)
+        return Fit(answers=answers, arrays=release.arrays, certificate=release.certificate)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -92,26 +94,6 @@ class Reach:
         """How far apart the answers are: of one label, or of all together. No statistics needed."""
         labels = list(self.moved) if label is None else [label]
         return float(np.sqrt(sum(np.square(self.moved[each]).sum() for each in labels)))
-
-
-def recorded_fit(
-    method: Synthesizer,
-    panel: Panel,
-    guarantee: Guarantee,
-    *,
-    noise: NoiseSource | None = None,
-    told: Answers | None = None,
-    known: bool = True,
-) -> Fit:
-    """Fits once under a ledger of its own; answers and noisy gradients are recorded.
-
-    Args:
-        known: Whether the random numbers of losses are known beforehand, as `recorded_gradients` says.
-    """
-    recorder = RecordingLedger(Ledger.in_memory(guarantee), told)
-    with recorded_gradients(recorder.record, known=known):
-        release = method.fit(panel, recorder.as_ledger, guarantee=guarantee, noise=noise)
-    return Fit(answers=recorder.answers, arrays=release.arrays, certificate=release.certificate)
 
 
 def reach_of(neighbours: Neighbours, told: Answers | None = None) -> Reach:
@@ -138,39 +120,31 @@ def answer_scores(neighbours: Neighbours, reach: Reach, runs: int) -> dict[str, 
 
     `DIFFERENCES` leaves out what all coordinates of an answer have in common.
     """
+    found: dict[str, tuple[list[float], list[float]]]
+    found = {label: ([], []) for label in (*reach.moved, ALL, DIFFERENCES)}
+    for arm, panel in enumerate((neighbours.absent, neighbours.present)):
+        for _ in range(runs):
+            answers = neighbours.fit(panel, told=reach.told).answers
+            shares = {label: float(np.sum(answers[label] * reach.weights[label])) for label in answers}
+            common = sum(float(np.sum(answers[label]) * np.mean(reach.weights[label])) for label in answers)
+            whole = sum(shares.values())
+            for label, share in {**shares, ALL: whole, DIFFERENCES: whole - common}.items():
+                found[label][arm].append(share)
+    return {label: Scores(*map(np.array, arms)) for label, arms in found.items()}
+
+
+def release_scores(neighbours: Neighbours, runs: int) -> Scores:
+    """Projects released arrays on the difference of means in the half of the runs that chooses a test."""
     absent, present = (
-        _projections(neighbours, panel, reach, runs) for panel in (neighbours.absent, neighbours.present)
-    )
-    return {label: Scores(absent[label], present[label]) for label in absent}
-
-
-def release_scores(neighbours: Neighbours, runs: int, chosen_on: float = 0.5) -> Scores:
-    """Projects the released arrays on the difference of means, as the first share of the runs shows it.
-
-    Hand the same share to `audit_scores`: those runs have chosen the axis already.
-    """
-    absent, present = (
-        _equally_long([_flat(neighbours.fit(panel)) for _ in range(runs)])
+        np.stack([_flat(neighbours.fit(panel)) for _ in range(runs)])
         for panel in (neighbours.absent, neighbours.present)
     )
-    first = max(2, round(chosen_on * runs))
+    first = runs - counted(runs)
     spread = absent[:first].var(axis=0) + present[:first].var(axis=0)
     mean = absent[:first].mean(axis=0)
     axis = present[:first].mean(axis=0) - mean
     weight = axis / (spread + 1e-12 * np.maximum(1.0, mean**2))  # what never varies and yet differs outweighs all
     return Scores(absent @ weight, present @ weight)
-
-
-def _projections(neighbours: Neighbours, panel: Panel, reach: Reach, runs: int) -> dict[str, NDArray[np.float64]]:
-    found: dict[str, list[float]] = {label: [] for label in (*reach.moved, ALL, DIFFERENCES)}
-    for _ in range(runs):
-        answers = neighbours.fit(panel, told=reach.told).answers
-        shares = {label: float(np.sum(answers[label] * reach.weights[label])) for label in answers}
-        common = sum(float(np.sum(answers[label]) * np.mean(reach.weights[label])) for label in answers)
-        whole = sum(shares.values())
-        for label, share in {**shares, ALL: whole, DIFFERENCES: whole - common}.items():
-            found[label].append(share)
-    return {label: np.array(values) for label, values in found.items()}
 
 
 def _weights(change: NDArray[np.float64], noise: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -185,86 +159,51 @@ def _in_deviations(change: NDArray[np.float64], noise: NDArray[np.float64]) -> N
     return np.divide(change, noise, out=still, where=noise > 0)
 
 
-def _equally_long(rows: list[NDArray[np.float64]]) -> NDArray[np.float64]:
-    if len({len(row) for row in rows}) > 1:
-        raise InputError("Expected released arrays of one size, got several: noise chose them. Use answer_scores.")
-    return np.stack(rows)
-
-
 def _flat(fit: Fit) -> NDArray[np.float64]:
     return np.concatenate([np.asarray(fit.arrays[name], dtype=np.float64).ravel() for name in sorted(fit.arrays)])
 
 
-class RecordingLedger:
-    """A ledger whose grants record every noisy answer.
-
-    With `told`, the method gets the answers of an earlier run in place of its own: later statistics depend on earlier
-    answers, and neighbours have to be compared under the same ones.
-    """
-
-    def __init__(self, ledger: Ledger, told: Answers | None = None) -> None:
-        self._ledger, self._told = ledger, told
-        self._turns: Counter[str] = Counter()
-        self.answers: dict[str, NDArray[np.float64]] = {}
-
-    @property
-    def as_ledger(self) -> Ledger:
-        """The recorder, for code that expects a ledger; it has all that a ledger has."""
-        return cast(Ledger, self)
-
-    def charge(self, *args: Any, **kwargs: Any) -> Grant:
-        """Charges the ledger and returns a grant that is recorded."""
-        return cast(Grant, _RecordedGrant(self._ledger.charge(*args, **kwargs), self))
-
-    def record(self, label: str, answer: NDArray[Any]) -> NDArray[Any]:
-        """Records an answer, under its label and its turn, and returns what the method is told."""
-        self._turns[label] += 1
-        name = label if self._turns[label] == 1 else f"{label} {self._turns[label]}"
-        self.answers[name] = np.asarray(answer, dtype=np.float64)
-        return answer if self._told is None else self._told[name].astype(answer.dtype)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._ledger, name)
-
-
-class _RecordedGrant:
-    """A grant whose answers are recorded."""
-
-    def __init__(self, grant: Grant, recorder: RecordingLedger) -> None:
-        self._grant, self._recorder = grant, recorder
-
-    def release(self, statistic: Statistic, private: Private) -> NDArray[np.float64]:
-        return self._recorder.record(statistic.label, self._grant.release(statistic, private))
-
-    def distances(self, statistic: Statistic, private: Private, expected: Any) -> NDArray[np.float64]:
-        return self._recorder.record(statistic.label, self._grant.distances(statistic, private, expected))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._grant, name)
-
-
 @contextmanager
-def recorded_gradients(record: Record, *, known: bool = True) -> Iterator[None]:
-    """Hands every noisy sum of gradients to `record`, and to the method what that returns.
+def recorded_answers(told: Answers | None = None) -> Iterator[dict[str, NDArray[np.float64]]]:
+    """Records what every grant answers and every noisy sum of gradients, by label and turn.
+
+    Times, noises and masks at which losses are taken come from a fixed seed meanwhile, so that the gradient of a lone
+    unit is known beforehand. Among others it is not: their numbers shift by one place when a unit is added.
 
     Args:
-        known: The times, noises and masks at which losses are taken come from a fixed seed meanwhile, so that a lone
-            unit's gradient is known beforehand. Among others it is not: their numbers shift by one place when a
-            unit is added.
+        told: What the method gets in place of its answers: later statistics depend on earlier answers, and neighbours
+            have to be compared under the same ones.
     """
-    genuine = NormalReserve.add_to
+    turns: Counter[str] = Counter()
+    answers: dict[str, NDArray[np.float64]] = {}
+    release, distances, add_to = Grant.release, Grant.distances, NormalReserve.add_to
 
-    def add_to(reserve: NormalReserve, vector: Tensor) -> None:
-        genuine(reserve, vector)
-        told = record(GRADIENTS, vector.detach().cpu().double().numpy().copy())  # the vector is used again
-        vector.copy_(torch.from_numpy(np.array(told)).reshape(vector.shape))
+    def record(label: str, answer: NDArray[Any]) -> NDArray[Any]:
+        turns[label] += 1
+        name = label if turns[label] == 1 else f"{label} {turns[label]}"
+        answers[name] = np.asarray(answer, dtype=np.float64)
+        return answer if told is None else told[name].astype(answer.dtype)
+
+    def released(grant: Grant, statistic: Statistic, private: Private) -> NDArray[np.float64]:
+        return record(statistic.label, release(grant, statistic, private))
+
+    def measured(grant: Grant, statistic: Statistic, private: Private, expected: Any) -> NDArray[np.float64]:
+        return record(statistic.label, distances(grant, statistic, private, expected))
+
+    def noised(reserve: NormalReserve, vector: Tensor) -> None:
+        add_to(reserve, vector)
+        own = record(GRADIENTS, vector.detach().cpu().double().numpy().copy())  # the vector is used again
+        vector.copy_(torch.from_numpy(np.array(own)).reshape(vector.shape))
 
     seed = SimpleNamespace(randbits=lambda bits: _SEED)
-    with ExitStack() as patches:
-        patches.enter_context(patch.object(NormalReserve, "add_to", add_to))
-        for module in (loop, protocol) if known else ():
-            patches.enter_context(patch.object(module, "secrets", seed))
-        yield
+    with (
+        patch.object(Grant, "release", released),
+        patch.object(Grant, "distances", measured),
+        patch.object(NormalReserve, "add_to", noised),
+        patch.object(loop, "secrets", seed),
+        patch.object(protocol, "secrets", seed),
+    ):
+        yield answers
 
 
 def panel_scenes(schema: Schema, *, num_others: int = 4, rng: np.random.Generator) -> dict[str, tuple[Panel, Panel]]:
@@ -318,14 +257,5 @@ def _panel(schema: Schema, shares: Series) -> Panel:
         lengths=np.full(len(shares), schema.num_steps, dtype=np.int32),
         unit=np.arange(len(shares), dtype=np.int64),
         static=static.reshape(len(shares), len(schema.static)).astype(np.float32),
-        context=_context(schema, len(shares)),
+        context=broadcast_context(shared_context(schema), len(shares)) if schema.context else None,
     )
-
-
-def _context(schema: Schema, number: int) -> NDArray[np.float32] | None:
-    """Public context that rises from bound to bound, the same for all."""
-    if not schema.context:
-        return None
-    low, high = np.array([channel.bounds for channel in schema.context]).T
-    shared = low + (high - low) * np.linspace(0, 1, schema.num_steps)[:, None]
-    return broadcast_context(shared.astype(np.float32), number)
