@@ -32,16 +32,19 @@ from understudy.synthesizers.sampling import num_pooled
 _POOL_SERIES, _POOL_NODES = 4096, 1025
 
 
-def pooled_kinds(sums: np.ndarray, counts: np.ndarray, noise: float) -> list[tuple[np.ndarray, float]]:
+def pooled_kinds(
+    sums: np.ndarray, counts: np.ndarray, noise: float, doubt: float = np.inf
+) -> list[tuple[np.ndarray, float]]:
     """Returns (figures per series, their remaining noise) of each kind, drawn towards all kinds together.
 
     Args:
         sums: Released sums [kind, …], each with noise of standard deviation `noise`.
+        doubt: How far a kind's figure may be expected to lie from that of all.
     """
     pooled, pooled_noise = sums.sum(0) / counts.sum(), noise * np.sqrt(len(counts)) / counts.sum()
     settled = []
     for own, count in zip(sums, counts, strict=True):
-        figures, weight = shrink(own / count, pooled, noise / count)
+        figures, weight = shrink(own / count, pooled, noise / count, doubt)
         settled.append((figures, float(np.hypot(weight * noise / count, (1 - weight) * pooled_noise))))
     return settled
 
@@ -362,6 +365,7 @@ def energies_behind(directions: np.ndarray, start: np.ndarray) -> np.ndarray:
 _FEW_LEVELS = np.concatenate([LEVEL_EDGES[[0, 4, 8, 12, 16]], [0.0], LEVEL_EDGES[[48, 52, 56, 60, 64]]])  # octaves
 _FEW_VOLATILITIES = VOLATILITY_EDGES[[0, 16, 24, 32, 36, 40, 44, 48, 52, 56, 64]]
 _MOST_NOISE = 0.012  # of the share of a cell, up to which cells are many
+_APART = 0.01  # of the share of a cell, by which kinds are expected to differ
 _VOLATILITY_SPREAD = 0.15  # standard deviation of the logarithm of sizes, as expected before votes are counted
 
 
@@ -386,7 +390,7 @@ def fit_shapes(
     level, volatility = (
         [
             fit_distribution(*settled, edges[which], points, own[which])
-            for settled, own in zip(pooled_kinds(sums[:, which], counts, noise), expected, strict=True)
+            for settled, own in zip(pooled_kinds(sums[:, which], counts, noise, _APART), expected, strict=True)
         ]
         for which, points in enumerate((LEVEL_EDGES, VOLATILITY_EDGES))
     )

@@ -26,8 +26,8 @@ _SHARES = {  # of mu²: (few units under much noise, many units under little)
     "spectrum": (0.24, 0.06),
     "shape": (0.04, 0.16),
     "dependence": (0.02, 0.29),
-    "absence": (0.04, 0.08),
-    SINGLES: (0.01, 0.03),
+    "absence": (0.04, 0.10),
+    SINGLES: (0.01, 0.04),
 }
 _SIGNAL = (50.0, 1000.0)  # units over the noise multiplier of one release, at which they are few, and many
 _UNITS_PER_KIND = 1500  # a population is divided no further than this
