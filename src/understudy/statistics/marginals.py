@@ -20,7 +20,7 @@ SCORE_LIMIT = 3.5  # scores beyond it say no more than "extreme"
 _CELLS_PER_OCTAVE = {10: 0.003, 7: 0.006, 5: 0.04}  # and the standard error of F up to which
 _FEW = np.concatenate([[0.0, 1 / 128, 1 / 64, 1 / 32], np.arange(1, 17) / 16])  # of the range
 _EVEN = np.linspace(0, 1, 129)
-_EVEN_CELLS = 40  # at most a fortieth of the range each, but of counts
+_EVEN_CELLS = 60  # no cell is wider than this part of the range, but of counts
 _SIGNIFICANT = 3.0  # standard deviations of noise from which a bound counts as a value with mass of its own
 _LOW_OCTAVES, _HIGH_OCTAVES = 10, 6
 _FAR_OCTAVES, _CELLS_PER_FAR_OCTAVE = 10, 4  # below the others, where the lower bound is zero
@@ -79,21 +79,26 @@ def grid_of(column: Channel, cell_noise: float) -> Grid:
         return Grid(codes, codes)
     for per_octave, most in _CELLS_PER_OCTAVE.items():
         inner = _geometric(column, per_octave)
-        if cell_noise * np.sqrt(max(2, len(inner) - _EVEN_CELLS)) / 2 <= most:
+        if _counts(column) or cell_noise * np.sqrt(len(inner)) / 3 <= most:
             return _grid(column, inner)
     finest = _geometric(column, max(_CELLS_PER_OCTAVE))
     return replace(_grid(column, _FEW), finer=_grid(column, np.unique(np.concatenate([finest, _EVEN]))))
 
 
+def _counts(column: Channel) -> bool:
+    return isinstance(column, Integer) and column.bounds[0] == 0 and column.bounds[1] >= _MANY_NUMBERS
+
+
 def _geometric(column: Channel, per_octave: int) -> np.ndarray:
     low, high = column.bounds
-    counts = isinstance(column, Integer) and low == 0 and high >= _MANY_NUMBERS
+    counts = _counts(column)
     per_octave = _CELLS_PER_OCTAVE_OF_MANY if counts else per_octave
     rising = 0.5 * 2.0 ** (-np.arange(_LOW_OCTAVES * per_octave, -1, -1) / per_octave)
     falling = 1.0 - 0.5 * 2.0 ** (-np.arange(1, _HIGH_OCTAVES * per_octave + 1) / per_octave)
     far = np.arange(_FAR_OCTAVES * _CELLS_PER_FAR_OCTAVE if low == 0 else 0, 0, -1) / _CELLS_PER_FAR_OCTAVE
-    even = np.linspace(0, 1, 2 if counts else _EVEN_CELLS + 1)
-    return np.unique(np.concatenate([rising[0] * 2.0**-far, rising, falling, even]))
+    edges = np.concatenate([[0.0], rising[0] * 2.0**-far, rising, falling, [1.0]])
+    parts = np.ones(len(edges) - 1) if counts else np.ceil(np.diff(edges) * _EVEN_CELLS)
+    return np.interp(np.arange(parts.sum() + 1), np.append(0, np.cumsum(parts)), edges)
 
 
 def _grid(column: Channel, shares: np.ndarray) -> Grid:

@@ -108,10 +108,9 @@ class Queries:
         parts = [np.array(part) for part in np.split(noisy, np.cumsum(sizes)[:-1])]
         for part in (own for own, each in zip(parts, spread, strict=True) if each):
             part[[0, -1]] /= _ATOMS
-        keys = [
-            declared_like(column) if worth == 1.0 else place
-            for column, worth, place in zip(columns, worths, places, strict=True)
-        ]
+        kinds = zip(columns, worths, places, sizes, strict=True)  # a channel has nothing to do with a single column
+        channels = self.schema.num_channels
+        keys = [(declared_like(own), worth, place < channels, size) for own, worth, place, size in kinds]
         alike = share_among(parts, noise, keys)
         at_bounds = np.where(spread, noise / _ATOMS, noise)
         marginals = [

