@@ -20,7 +20,7 @@ def clinic(tmp_path: Path) -> Clinic:
 def test_a_stop_keeps_what_was_measured(clinic: Clinic, tmp_path: Path) -> None:
     record = tmp_path / "record.json"
     target = ("evaluate", clinic.release, "--real", clinic.table, "--record", record)
-    process = start(*target, "--suite", "general", "--suite", "vertical", "--budget", "paper", "--json")
+    process = start(*target, "--suite", "general", "--suite", "vertical", "--trainings", "paper", "--json")
     assert process.stderr is not None
     assert "Estimate" in process.stderr.readline()
     assert "%" in process.stderr.readline()  # the quick ones are done by the first line
