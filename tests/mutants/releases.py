@@ -69,8 +69,8 @@ MUTANTS = (
         name="grid tied to the private count",
         why="the number of cells follows the private number of units",
         file="statistics/queries.py",
-        before="loud = self.noise(label, float(np.sqrt(len(columns)))) / self.private.population",
-        after="loud = self.noise(label, float(np.sqrt(len(columns)))) / max(1, self.private.num_units)",
+        before="loud = self.noise(label, float(np.sqrt(weighs.sum()))) / self.private.population",
+        after="loud = self.noise(label, float(np.sqrt(weighs.sum()))) / max(1, self.private.num_units)",
         tests=(EXTRA,),
     ),
     Mutant(
@@ -79,6 +79,22 @@ MUTANTS = (
         file="synthesizers/spectral/learning.py",
         before="edges = fitting.edges_for(noise / self.private.population)",
         after="edges = fitting.edges_for(noise / (3_000 * max(1, self.private.num_units)))",
+        tests=("tests/unit/synthesizers/spectral/test_few_units.py",),
+    ),
+    Mutant(
+        name="gains counted from another series",
+        why="what a unit gains hangs on the unit before it, so one unit moves the vectors of two",
+        file="statistics/rules.py",
+        before="np.diff(whole, axis=1, prepend=whole[:, :1])",
+        after="np.diff(whole, axis=0, prepend=whole[:1])",
+        tests=("tests/unit/statistics/test_rules.py",),
+    ),
+    Mutant(
+        name="shares of gaps taken of the private count",
+        why="the model of gaps follows the private number of units beside what was answered",
+        file="statistics/queries.py",
+        before="noise, population = self.noise(ABSENCE, bound), self.private.population",
+        after="noise, population = self.noise(ABSENCE, bound), max(1, self.private.num_units)",
         tests=("tests/unit/synthesizers/spectral/test_few_units.py",),
     ),
     Mutant(

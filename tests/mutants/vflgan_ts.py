@@ -135,7 +135,7 @@ MUTANTS = (
         name="a party's counts noised for one column",
         why="a unit votes in every column that the party holds, and the border clips all its votes to one",
         file="statistics/queries.py",
-        before="        bound = float(np.sqrt(sum(_SPREAD**2 if each else 1.0 for each in spread)))\n",
+        before="        bound = float(np.sqrt((weighs * length**2).sum()))\n",
         after="        bound = 1.0\n",
         tests=(
             "tests/unit/synthesizers/test_clipping.py"

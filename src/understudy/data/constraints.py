@@ -75,13 +75,14 @@ class Sum:
 
 @dataclass(frozen=True)
 class ZeroWhen:
-    """The channel is zero at declared hours of the day, or while a public context is below a number.
+    """The channel is zero at declared hours, while a public context is below a number, or while another channel is.
 
     Attributes:
         channel: Name of a continuous or integer channel.
         hours: Hours of the day, 0 to 23, at which it is zero.
         context: Name of a context column, in place of `hours`.
         below: The channel is zero while the context is below this number.
+        channel_is_zero: Name of another channel, in place of `hours`: the channel is zero wherever that one is.
     """
 
     kind: ClassVar[str] = "zero-when"
@@ -91,12 +92,16 @@ class ZeroWhen:
     hours: tuple[Annotated[int, pydantic.Field(ge=0, le=23)], ...] | None = None
     context: str | None = None
     below: float | None = None
+    channel_is_zero: str | None = None
 
     def __post_init__(self) -> None:
         key = f"constraints.{self.channel}"
         check_fields(self, key)
-        if (self.hours is None) == (self.context is None) or (self.context is None) != (self.below is None):
-            raise wrong_key(key, "either hours, or context with below, is expected. Declare one.")
+        declared = [self.hours is not None, self.context is not None, self.channel_is_zero is not None]
+        if sum(declared) != 1 or (self.context is None) != (self.below is None):
+            raise wrong_key(key, "one of hours, context with below, and channel_is_zero is expected. Declare one.")
+        if self.channel_is_zero == self.channel:
+            raise wrong_key(f"{key}.channel_is_zero", "another channel is expected. Name one.")
         if self.hours == ():
             raise wrong_key(f"{key}.hours", "hours from 0 to 23 are expected. List them.")
 
@@ -121,6 +126,8 @@ def name_of(constraint: Constraint) -> str:
         fact = constraint.channel
     elif constraint.hours is not None:
         fact = f"{constraint.channel} at hours {constraint.hours}"
+    elif constraint.channel_is_zero is not None:
+        fact = f"{constraint.channel} while {constraint.channel_is_zero} is zero"
     else:
         fact = f"{constraint.channel} while {constraint.context} < {constraint.below}"
     return f"{constraint.kind}: {fact}"
@@ -143,13 +150,19 @@ def apply(
     """
     bounds = np.array([channel.bounds for channel in schema.channels], dtype=np.float32)
     settled: np.ndarray = np.clip(np.array(values, dtype=np.float32), bounds[:, 0], bounds[:, 1])
-    for constraint in sorted(schema.constraints, key=lambda item: isinstance(item, Sum)):  # sums come last
+    for constraint in sorted(_in_order(schema.constraints), key=lambda item: isinstance(item, Sum)):  # sums come last
         if isinstance(constraint, Sum):
             _add_up(settled, constraint, schema)
         else:
             column = settled[..., schema.channel_index(constraint.channel)]
-            column[...] = _obeying(column, constraint, schema, context, first_step)
+            column[...] = _obeying(settled, constraint, schema, context, first_step)
     return settled
+
+
+def _in_order(constraints: tuple[Constraint, ...]) -> list[Constraint]:
+    """Returns the constraints, and again as often those that follow another channel, which may follow a third."""
+    following = [rule for rule in constraints if isinstance(rule, ZeroWhen) and rule.channel_is_zero is not None]
+    return [*(rule for rule in constraints if rule not in following), *following * len(following)]
 
 
 def violations(
@@ -174,26 +187,29 @@ def violations(
             bad = off > _TOLERANCE * max(high - low, abs(high), abs(low))
         else:
             column = values[..., schema.channel_index(constraint.channel)]
-            bad = (column != _obeying(column, constraint, schema, context, first_step)) & ~np.isnan(column)
+            bad = (column != _obeying(values, constraint, schema, context, first_step)) & ~np.isnan(column)
         if bad.any():
             broken.append(name_of(constraint))
     return broken
 
 
 def _obeying(
-    column: Float[np.ndarray, "series step"],
+    values: Float[np.ndarray, "series step channel"],
     constraint: NonNegative | Monotone | ZeroWhen,
     schema: "Schema",
     context: Float[np.ndarray, "*series step context"] | None,
     first_step: int,
 ) -> Float[np.ndarray, "series step"]:
-    """Returns the nearest values that obey a constraint on one channel; missing values stay missing."""
+    """Returns the nearest values of a channel that obey a constraint on it; missing values stay missing."""
+    column = values[..., schema.channel_index(constraint.channel)]
     if isinstance(constraint, NonNegative):
         return np.asarray(np.maximum(column, 0.0))
     if isinstance(constraint, Monotone):
         extreme = np.fmax if constraint.direction == "increasing" else np.fmin  # both step over gaps
         return np.where(np.isnan(column), np.nan, extreme.accumulate(column, axis=1))
-    if constraint.hours is not None:
+    if constraint.channel_is_zero is not None:
+        zero = values[..., schema.channel_index(constraint.channel_is_zero)] == 0
+    elif constraint.hours is not None:
         hours = hours_of_day(schema.time, first_step + column.shape[1])[first_step:]
         zero = np.isin(hours, constraint.hours)
     elif context is None:

@@ -370,6 +370,8 @@ def _check_constraint(constraint: Constraint, schema: Schema) -> None:
     if isinstance(constraint, ZeroWhen):
         if constraint.context is not None and constraint.context not in [c.name for c in schema.context]:
             raise wrong_key(f"{key}.context", "the name of a public context channel is expected. Declare the channel.")
+        if constraint.channel_is_zero is not None and constraint.channel_is_zero not in channels:
+            raise wrong_key(f"{key}.channel_is_zero", "the name of a channel is expected. Declare the channel.")
         if constraint.hours is not None and schema.time.align != "calendar":
             raise wrong_key(f"{key}.hours", "hours of day need time.align = 'calendar'. Declare that, or no hours.")
     if any(undeclared(channels[name]) for name in names):

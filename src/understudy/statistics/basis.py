@@ -15,6 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 from scipy.fft import dct
+from scipy.special import chdtri, ndtri
 
 from understudy.data import Schema, Time
 from understudy.data.timegrid import season_steps
@@ -27,6 +28,10 @@ _HARMONICS = (0.14, 0.06, 0.05, 0.03, 0.01)  # by octave of the harmonic, halved
 _BETWEEN = (0.05, 0.04, 0.04, 0.03, 0.02)  # by octave above one wave a season, halved beyond
 _STILL, _FALL = 0.5, 0.65  # without a season: the level, and how an octave's share falls from one to the next
 _COMMON = {"level": 0.03, "season": 0.5, "slow": 0.1, "rest": 0.01}  # of the energy that all series have in common
+
+_FALSE = 0.02  # how often noise alone passes for a subspace
+_FALSE_LOUD = 0.01  # how often it passes for a loud coefficient somewhere; every series would have to carry that one
+_BELIEF = 2.0  # coefficients that the prior is worth
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,6 +72,31 @@ class Basis:
         for places, figure in zip(self.groups, figures, strict=True):
             even[places] = figure / len(places)
         return even
+
+    def denoise(self, noisy: np.ndarray, noise: np.ndarray, prior: np.ndarray) -> np.ndarray:
+        """Returns coefficients [place, channel] drawn towards 0 as far as their noise and what is expected of them ask.
+
+        A subspace that stands out of its noise is believed as James and Stein would; in any other the prior counts.
+
+        Args:
+            noise, prior: Standard deviation of the noise and expected variance, by place; places without either are 0.
+        """
+        kept = np.zeros_like(noisy)
+        threshold = -ndtri(_FALSE_LOUD / 2 / noisy.size)  # Bonferroni: the universal threshold passes one fit in five
+        for places in self.groups:
+            places = places[np.isfinite(noise[places])]
+            if not len(places):
+                continue
+            unit = noisy[places] / noise[places, None]
+            bounded = np.clip(unit, -threshold, threshold)  # one loud coefficient does not make all heard
+            size, ratio = float((bounded**2).sum()), prior[places, None] / noise[places, None] ** 2
+            excess = max(size / unit.size - 1, 0.0)  # variance of what is heard, in units of its noise
+            if size <= chdtri(unit.size, _FALSE):
+                mine = unit.size * (ratio / (1 + ratio)) ** 2
+                excess = (_BELIEF * ratio + mine * excess) / (_BELIEF + mine)
+            weight = np.where(np.abs(unit) < threshold, excess / (1 + excess), 1.0)
+            kept[places] = weight * noisy[places]
+        return kept
 
 
 def basis_of(schema: Schema) -> Basis:

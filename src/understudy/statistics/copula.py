@@ -14,8 +14,8 @@ from scipy.special import ndtr
 from understudy.data import Schema
 from understudy.data.timegrid import hours_of_day, parse_frequency
 from understudy.statistics.basis import basis_of
-from understudy.statistics.columns import context_summary, gappy_channels, num_labels, single_columns
-from understudy.statistics.gaps import GapModel, length_edges, sample_gaps, sample_lengths
+from understudy.statistics.columns import context_summary, num_labels, single_columns
+from understudy.statistics.gaps import length_edges, sample_lengths, sample_missing
 from understudy.statistics.marginals import SCORE_LIMIT, Marginal, bounded_scores, joined_marginals, split_marginals
 
 NUM_CELLS = 64
@@ -162,9 +162,11 @@ class Model:
         levels, volatilities: Distribution functions [kind, channel, cell + 1].
         coupled, free: Covariances of each kind.
         order: Blocks of coordinates in the order of the covariances.
-        score_nodes: Quantiles [channel, node] of synthetic scores, which map to ranks.
+        single_mean: Means [label, single] of the scores of what a series has once: its single columns, then how many
+            steps it has of each channel that may be missing.
+        score_nodes: Quantiles [channel or single, node] of synthetic scores, which map to ranks.
         single_missing: Share of series in which each single column is missing.
-        gaps: Gap model [channel, cell] of the channels that may be missing.
+        gaps: A packed gap model for each channel that may be missing.
         length_shares: Distribution of lengths; empty when all series have one length.
     """
 
@@ -181,6 +183,7 @@ class Model:
     coupled: np.ndarray
     free: np.ndarray
     order: np.ndarray
+    single_mean: np.ndarray
     score_nodes: np.ndarray
     single_missing: np.ndarray
     gaps: np.ndarray
@@ -250,16 +253,17 @@ def sample_scores(
     rng: np.random.Generator,
     context: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns (scores [series, step, channel], scores of the single columns [series, column])."""
+    """Returns (scores [series, step, channel], scores [series, single] of what a series has once)."""
     num_blocks, num_channels = schema.num_steps + 1, schema.num_channels
     scores, basis = np.empty((len(kinds), schema.num_steps, num_channels)), basis_of(schema)
-    num_single = model.coupled.shape[1] - (num_blocks - model.free.shape[1]) * num_channels
+    num_single, per_label = model.single_mean.shape[1], len(model.kind_share) // num_labels(schema)
     singles = np.empty((len(kinds), num_single))
     for kind in np.unique(kinds):
         rows = np.flatnonzero(kinds == kind)
-        known = _known_singles(model, schema, None if context is None else context[rows])
+        mean = model.single_mean[kind // per_label]
+        known = _known_singles(model, schema, None if context is None else context[rows], mean)
         sampled = model.covariance(kind).sample(len(rows), rng, known)
-        singles[rows] = sampled[:, :num_single]
+        singles[rows] = sampled[:, :num_single] + mean
         coordinates = np.empty((len(rows), num_blocks, num_channels))
         coordinates[:, model.order] = sampled[:, num_single:].reshape(coordinates.shape)
         road = model.kind(kind)
@@ -267,14 +271,16 @@ def sample_scores(
     return scores @ np.linalg.inv(model.rotation), singles
 
 
-def _known_singles(model: Model, schema: Schema, context: np.ndarray | None) -> dict[int, np.ndarray] | None:
-    """Returns the scores that a caller's own contexts [series, step, context] fix."""
+def _known_singles(
+    model: Model, schema: Schema, context: np.ndarray | None, mean: np.ndarray
+) -> dict[int, np.ndarray] | None:
+    """Returns the scores, around their mean, that a caller's own contexts [series, step, context] fix."""
     if context is None:
         return None
     summary = context_summary(context)
     first = len(single_columns(schema, with_context=False))
     marginals = model.marginals[schema.num_channels + first :]
-    return {first + i: marginal.scores_of(summary[:, i]) for i, marginal in enumerate(marginals)}
+    return {first + i: one.scores_of(summary[:, i]) - mean[first + i] for i, one in enumerate(marginals)}
 
 
 def respond(scores: np.ndarray, schema: Schema, fit_context: np.ndarray, context: np.ndarray) -> np.ndarray:
@@ -301,25 +307,28 @@ def _beyond_clock(context: np.ndarray, schema: Schema) -> np.ndarray:
     return np.asarray(context - means[hour])
 
 
-def ranks_of(model: Model, scores: np.ndarray) -> np.ndarray:
-    """Returns the rank of each score among all synthetic scores of its channel, so that marginals come out right."""
-    nodes = np.linspace(0, 1, model.score_nodes.shape[1])
+def ranks_of(score_nodes: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """Returns the rank of each score [..., column] among all synthetic ones, so that marginals come out right."""
+    nodes = np.linspace(0, 1, score_nodes.shape[1])
     ranks = np.empty_like(scores)
-    for channel in range(scores.shape[2]):
-        ranks[:, :, channel] = np.interp(scores[:, :, channel], model.score_nodes[channel], nodes)
+    for column, own in enumerate(score_nodes):
+        ranks[..., column] = np.interp(scores[..., column], own, nodes)
     return ranks
 
 
 def sample_absence(
-    model: Model, schema: Schema, scores: np.ndarray, rng: np.random.Generator
+    model: Model, schema: Schema, scores: np.ndarray, ranks: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns (lengths, True [series, step, channel] where a value is missing)."""
+    """Returns (lengths, True [series, step, channel] where a value is missing).
+
+    Args:
+        ranks: Of what a series has once [series, single].
+    """
     num_series, num_steps = scores.shape[:2]
     lengths = np.full(num_series, num_steps, dtype=np.int32)
     if schema.time.min_steps is not None:
         edges = length_edges(schema.time.min_steps, num_steps)
         lengths = sample_lengths(model.length_shares, edges, num_steps, num_series, rng)
-    missing = np.broadcast_to((np.arange(num_steps) >= lengths[:, None])[:, :, None], scores.shape).copy()
-    for row, channel in zip(model.gaps, gappy_channels(schema), strict=True):
-        missing[:, :, channel] |= sample_gaps(GapModel.of(row), scores[:, :, channel], lengths, rng)
-    return lengths, missing
+    numbers = ranks[:, ranks.shape[1] - len(model.gaps) :]
+    beyond = (np.arange(num_steps) >= lengths[:, None])[:, :, None]
+    return lengths, beyond | sample_missing(model.gaps, schema, scores, lengths, rng, numbers)

@@ -9,14 +9,13 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from understudy.data import Panel, Schema
+from understudy.data import Schema
 from understudy.privacy.grant import Grant
 from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics import gaps
 from understudy.statistics.columns import gappy_channels, missing_shares, num_labels, static_values
 from understudy.statistics.marginals import Marginal, joined_marginals, split_marginals
-from understudy.statistics.queries import ABSENCE, LABELS, MARGINALS, Queries, Seen, scores_by
-from understudy.statistics.series import filled
+from understudy.statistics.queries import ABSENCE, LABELS, MARGINALS, Queries
 
 SHARES: Mapping[str, float] = {MARGINALS: 0.2, LABELS: 0.03, ABSENCE: 0.05}  # of mu²; the core gets the rest
 
@@ -31,7 +30,7 @@ class Facts:
         column_cells: Number of cells of each column.
         label_share: Share of each class.
         static_missing: How often each static column but the label is missing.
-        gap_model: For each channel that may be missing, distributions of its gaps.
+        gap_model: For each channel that may be missing, a packed `GapModel`.
         length_share: Distribution of lengths.
     """
 
@@ -68,12 +67,7 @@ class Facts:
         self, schema: Schema, scores: np.ndarray, lengths: np.ndarray, rng: np.random.Generator
     ) -> np.ndarray:
         """Returns True [series, step, channel] where a value is to be missing; scores are [series, step, channel]."""
-        missing = np.zeros(scores.shape, dtype=bool)
-        if len(self.gap_model):
-            for row, place in zip(self.gap_model, gappy_channels(schema), strict=True):
-                model = gaps.GapModel.of(row)
-                missing[:, :, place] = gaps.sample_gaps(model, scores[:, :, place], lengths, rng)
-        return missing
+        return gaps.sample_missing(self.gap_model, schema, scores, lengths, rng)
 
     def completed(
         self,
@@ -101,11 +95,10 @@ def shares_of(schema: Schema, *, marginals: bool) -> dict[str, float]:
     return {label: SHARES[label] for label in SHARES if wanted[label]}
 
 
-def buy(private: PrivateSeries, grant: Grant, linear: np.ndarray, parts: Mapping[str, float] | None = None) -> Facts:
+def buy(private: PrivateSeries, grant: Grant, parts: Mapping[str, float] | None = None) -> Facts:
     """Releases every fact that the grant was charged for.
 
     Args:
-        linear: Public scales [column, (centre, width)] to rank values by where marginals are not bought.
         parts: For one of several parties: the facts of which it makes a part, with the factor by which the bound of
             the whole exceeds that of its part.
 
@@ -116,31 +109,20 @@ def buy(private: PrivateSeries, grant: Grant, linear: np.ndarray, parts: Mapping
     charged = {entry.label: 1.0 for entry in grant.plan.entries}
     wanted = charged if parts is None else {label: parts[label] for label in charged if label in parts}
     schema = queries.schema
+    gap_model, length_share = np.zeros((0, 1)), np.zeros(0)
+    if ABSENCE in wanted:
+        gap_model, length_share = queries.part_of(wanted[ABSENCE]).release_absence()
     marginals: list[Marginal] = []
     totals = np.zeros(0)
     if MARGINALS in wanted:
-        marginals, totals = queries.part_of(wanted[MARGINALS]).release_marginals()
+        marginals, totals = queries.part_of(wanted[MARGINALS]).release_marginals(gap_model)
     label_share = queries.part_of(wanted[LABELS]).release_labels() if LABELS in wanted else np.ones(1)
-    gap_model, length_share = np.zeros((0, 1)), np.zeros(0)
-    if ABSENCE in wanted:
-        scores = scores_by(marginals) if marginals else _linear_scores(linear)
-        gap_model, length_share = queries.part_of(wanted[ABSENCE]).release_absence(scores)
     num_static = len([column for column in schema.static if column.name != schema.label])
     static_missing = np.zeros(num_static)
     if marginals and num_static:
         columns = queries.columns[schema.num_channels :][:num_static]
         static_missing = missing_shares(totals[:num_static], columns, private.population)
     return facts_of(marginals, label_share, static_missing, gap_model, length_share)
-
-
-def _linear_scores(linear: np.ndarray) -> Seen:
-    """Returns private values [series, step, channel] by public scales, made whole one series at a time."""
-
-    def scores(panel: Panel) -> np.ndarray:
-        centre, width = linear[: panel.schema.num_channels].T
-        return filled((panel.values - centre) / width, panel.lengths).astype(np.float32)
-
-    return scores
 
 
 def facts_of(

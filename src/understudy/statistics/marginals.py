@@ -20,6 +20,7 @@ SCORE_LIMIT = 3.5  # scores beyond it say no more than "extreme"
 _CELLS_PER_OCTAVE = {10: 0.003, 7: 0.006, 5: 0.04}  # and the standard error of F up to which
 _FEW = np.concatenate([[0.0, 1 / 128, 1 / 64, 1 / 32], np.arange(1, 17) / 16])  # of the range
 _EVEN = np.linspace(0, 1, 129)
+_EVEN_CELLS = 40  # at most a fortieth of the range each, but of counts
 _SIGNIFICANT = 3.0  # standard deviations of noise from which a bound counts as a value with mass of its own
 _LOW_OCTAVES, _HIGH_OCTAVES = 10, 6
 _FAR_OCTAVES, _CELLS_PER_FAR_OCTAVE = 10, 4  # below the others, where the lower bound is zero
@@ -68,17 +69,17 @@ def grid_of(column: Channel, cell_noise: float) -> Grid:
 
     Cells between the bounds are geometric from both ends, so that a bound declared far too wide costs resolution
     only logarithmically; from a bound of zero they go down to a millionth of the range, and counts, which come in all
-    magnitudes, are resolved by magnitude. Every cell brings noise of its own, and a smooth curve through the sums
+    magnitudes, are resolved by magnitude alone. Every cell brings noise of its own, and a smooth curve through the sums
     tells what cells do not: the louder the noise, the fewer cells, and in the end a few to fit a normal distribution
-    to. Cells of whole numbers end halfway between them, so that one which comes back from anywhere in its cell is
-    rounded to itself.
+    to. Cells of numbers with a step, as whole ones are, end halfway between them, so that one which comes back from
+    anywhere in its cell is rounded to itself.
     """
     if isinstance(column, Categorical | Binary):
         codes = np.arange(int(column.bounds[1]) + 1, dtype=np.float64)
         return Grid(codes, codes)
     for per_octave, most in _CELLS_PER_OCTAVE.items():
         inner = _geometric(column, per_octave)
-        if cell_noise * np.sqrt(len(inner)) / 2 <= most:
+        if cell_noise * np.sqrt(max(2, len(inner) - _EVEN_CELLS)) / 2 <= most:
             return _grid(column, inner)
     finest = _geometric(column, max(_CELLS_PER_OCTAVE))
     return replace(_grid(column, _FEW), finer=_grid(column, np.unique(np.concatenate([finest, _EVEN]))))
@@ -86,21 +87,23 @@ def grid_of(column: Channel, cell_noise: float) -> Grid:
 
 def _geometric(column: Channel, per_octave: int) -> np.ndarray:
     low, high = column.bounds
-    if isinstance(column, Integer) and low == 0 and high >= _MANY_NUMBERS:
-        per_octave = _CELLS_PER_OCTAVE_OF_MANY
+    counts = isinstance(column, Integer) and low == 0 and high >= _MANY_NUMBERS
+    per_octave = _CELLS_PER_OCTAVE_OF_MANY if counts else per_octave
     rising = 0.5 * 2.0 ** (-np.arange(_LOW_OCTAVES * per_octave, -1, -1) / per_octave)
     falling = 1.0 - 0.5 * 2.0 ** (-np.arange(1, _HIGH_OCTAVES * per_octave + 1) / per_octave)
     far = np.arange(_FAR_OCTAVES * _CELLS_PER_FAR_OCTAVE if low == 0 else 0, 0, -1) / _CELLS_PER_FAR_OCTAVE
-    return np.concatenate([[0.0], rising[0] * 2.0**-far, rising, falling, [1.0]])
+    even = np.linspace(0, 1, 2 if counts else _EVEN_CELLS + 1)
+    return np.unique(np.concatenate([rising[0] * 2.0**-far, rising, falling, even]))
 
 
 def _grid(column: Channel, shares: np.ndarray) -> Grid:
     """Returns cells between shares of the range, and both bounds."""
     low, high = column.bounds
     edges = low + (high - low) * shares
-    if isinstance(column, Integer):
-        halves = np.concatenate([np.floor(edges) + 0.5, np.ceil(edges) - 0.5])
-        edges = np.unique([low, *np.clip(halves, low + 0.5, high - 0.5), high])
+    step = 1.0 if isinstance(column, Integer) else getattr(column, "resolution", None)
+    if step is not None and 2 * step < high - low:
+        halves = step * np.concatenate([np.floor(edges / step) + 0.5, np.ceil(edges / step) - 0.5])
+        edges = np.unique([low, *np.clip(halves, low + step / 2, high - step / 2), high])
     return Grid(np.concatenate([[low], edges[:-1], [high]]), np.concatenate([[low], edges[1:], [high]]))
 
 
@@ -158,13 +161,18 @@ def split_marginals(cells: np.ndarray, cumulative: np.ndarray, column_cells: np.
     ]
 
 
-def marginal_from(noisy_counts: np.ndarray, grid: Grid, noise: float) -> Marginal:
-    """Returns the distribution behind noisy counts; `noise` is the standard deviation of each."""
+def marginal_from(noisy_counts: np.ndarray, grid: Grid, noise: float, at_bounds: float | None = None) -> Marginal:
+    """Returns the distribution behind noisy counts.
+
+    Args:
+        noise: Standard deviation of each; `at_bounds` of those at the bounds, if it is another.
+    """
     total = max(float(noisy_counts.sum()), 1e-9)
     shares, noise = noisy_counts / total, noise / total
     if grid.is_codes:
         return Marginal(grid, cumulative_of(shares))
-    atoms = np.where(shares > _SIGNIFICANT * noise, shares, 0.0)
+    loud = noise if at_bounds is None else at_bounds / total
+    atoms = np.where(shares > _SIGNIFICANT * loud, shares, 0.0)
     if grid.finer is not None:
         return _from_few(shares[1:-1], noise, atoms, grid, grid.finer)
     inner = with_tails(shares[1:-1], noise, grid.right[:-1])

@@ -9,18 +9,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from understudy.data import Channel, Panel, Schema
+from understudy.data.channels import num_codes
 from understudy.privacy.border import Statistic
 from understudy.privacy.contributions import Cells, Contributions, Rows, SideBySide, shortened
 from understudy.privacy.grant import Grant
 from understudy.privacy.private_series import PrivateSeries, Remembered
 from understudy.statistics import gaps
+from understudy.statistics.basis import basis_of
 from understudy.statistics.columns import classes_of, gappy_channels, num_labels, single_columns, single_values
 from understudy.statistics.counts import nearest_distribution, share_among
 from understudy.statistics.marginals import Grid, Marginal, declared_like, grid_of, marginal_from
 from understudy.statistics.series import filled
 
 MARGINALS, LABELS, ABSENCE = "marginals", "labels", "absence"  # labels under which these releases are charged
-_SPREAD = 0.6  # the most that one series says of a channel in few cells, in votes
+_SLACK = 1.8  # of the mean square of what series weigh in a channel that may be missing
+_LITTLE = 0.0012  # noise of a cell up to which a vote may be for one
+_INNER, _ATOMS = 0.5, 0.5  # of a vote that is spread over cells: its length between the bounds, its worth at a bound
 Seen = Callable[[Panel], np.ndarray]  # what a release sees of a panel, one row per series
 Held = Mapping[str, Sequence[int]]  # places of columns (channels, then single ones) by the label of their counts
 
@@ -58,39 +62,62 @@ class Queries:
         """Returns the standard deviation of the noise on a release of the given bound."""
         return self.grant.deviation(label, bound * self.private.reach)
 
-    def release_marginals(self, held: Held | None = None) -> tuple[list[Marginal], np.ndarray]:
+    def release_marginals(self, gap_rows: np.ndarray, held: Held | None = None) -> tuple[list[Marginal], np.ndarray]:
         """Returns the marginals, and how many series have a value in each single column.
 
         Args:
+            gap_rows: What `release_absence` found of each channel that may be missing; may be empty.
             held: Who counts which columns; None counts all of them in one place.
         """
         marginals: dict[int, Marginal] = {}
         totals = np.zeros(len(self.columns))
+        observed = gaps.observed_shares(gap_rows, self.schema, len(totals))
         for label, places in (held or {MARGINALS: range(len(self.columns))}).items():
-            counted, totals[list(places)] = self.count_columns(label, places)
+            counted, totals[list(places)] = self.count_columns(label, places, observed)
             marginals |= zip(places, counted, strict=True)
         return [marginals[place] for place in range(len(totals))], totals[self.schema.num_channels :]
 
-    def count_columns(self, label: str, places: Sequence[int]) -> tuple[list[Marginal], np.ndarray]:
+    def count_columns(
+        self, label: str, places: Sequence[int], observed: np.ndarray | None = None
+    ) -> tuple[list[Marginal], np.ndarray]:
         """Returns the marginals of some columns and the total of each one's counts.
 
-        Privacy: one vote per series and column, spread evenly over the steps, so √columns bounds a series. Where cells
-        are few, a series weighs less: what it says of a channel is rarely in one cell, and where it is, it is clipped.
+        Privacy: one vote per series and column, spread evenly over the steps, so √columns bounds a series. Where noise
+        matters, a series weighs less: what it says of a channel is rarely in one cell between the bounds, and where it
+        is, it is clipped; the bounds themselves are two cells, which can bear twice the noise. Where steps are mostly
+        missing, the others weigh more, and a series that has many of them is clipped.
+
+        Args:
+            observed: Shares of steps at which a series has a value, [which, column]: mean, root mean square, high.
         """
         columns = [self.columns[place] for place in places]
-        loud = self.noise(label, float(np.sqrt(len(columns)))) / self.private.population
-        grids = [grid_of(column, loud) for column in columns]
-        spread = [
-            grid.finer is not None and place < len(self.schema.channels)
-            for place, grid in zip(places, grids, strict=True)
-        ]
-        bound = float(np.sqrt(sum(_SPREAD**2 if each else 1.0 for each in spread)))
+        mean, typical, high = (np.ones((3, len(self.columns))) if observed is None else observed)[:, list(places)]
+        worths = 1 / high
+        weighs = np.minimum(1.0, _SLACK * (worths * typical) ** 2)  # squared, in votes
+        loud = self.noise(label, float(np.sqrt(weighs.sum()))) / self.private.population / (worths * mean)
+        numeric = np.array([num_codes(column) is None for column in columns])
+        spread = (np.array(places) < self.schema.num_channels) & numeric & (loud > _LITTLE)
+        length = np.where(spread, np.hypot(_INNER, _ATOMS * (1 - _INNER)), 1.0)  # with most at a bound and between them
+        grids = [grid_of(column, float(own)) for column, own in zip(columns, loud * length, strict=True)]
+        sizes = np.array([grid.num_cells for grid in grids])
+        bound = float(np.sqrt((weighs * length**2).sum()))
         noise = self.noise(label, bound)
-        sizes = [grid.num_cells for grid in grids]
-        noisy = self.release(label, bound, (sum(sizes),), lambda panel: column_votes(panel, places, grids))
-        parts = np.split(noisy, np.cumsum(sizes)[:-1])
-        alike = share_among(parts, noise, [declared_like(column) for column in columns])
-        marginals = [marginal_from(part, grid, noise) for part, grid in zip(alike, grids, strict=True)]
+        noisy = self.release(
+            label, bound, (int(sizes.sum()),), lambda panel: column_votes(panel, places, grids, worths, spread)
+        )
+        parts = [np.array(part) for part in np.split(noisy, np.cumsum(sizes)[:-1])]
+        for part in (own for own, each in zip(parts, spread, strict=True) if each):
+            part[[0, -1]] /= _ATOMS
+        keys = [
+            declared_like(column) if worth == 1.0 else place
+            for column, worth, place in zip(columns, worths, places, strict=True)
+        ]
+        alike = share_among(parts, noise, keys)
+        at_bounds = np.where(spread, noise / _ATOMS, noise)
+        marginals = [
+            marginal_from(part, grid, noise, float(own))
+            for part, grid, own in zip(alike, grids, at_bounds, strict=True)
+        ]
         return marginals, np.array([part.sum() for part in parts])
 
     def release_labels(self) -> np.ndarray:
@@ -100,46 +127,56 @@ class Queries:
         total = float(votes.sum())
         return nearest_distribution(votes / total) if total > 0 else np.full(number, 1 / number)
 
-    def release_absence(self, scores: Seen) -> tuple[np.ndarray, np.ndarray]:
-        """Returns (gap models [channel, cell], distribution of lengths); nothing is released when neither can occur."""
-        gappy, width = gappy_channels(self.schema), sum(gaps.SIZES)
-        if not gappy and self.schema.time.min_steps is None:
-            return np.zeros((0, width)), np.zeros(0)
-        edges = gaps.length_edges(self.schema.time.min_steps, self.schema.num_steps)
-        split = len(gappy) * width
-        bound = float(np.sqrt(3 * len(gappy) + (len(edges) > 0)))
+    def release_absence(self) -> tuple[np.ndarray, np.ndarray]:
+        """Returns (gap models [channel, …], distribution of lengths); nothing is released when neither can occur."""
+        gappy, steps = gappy_channels(self.schema), self.schema.num_steps
+        edges = gaps.length_edges(self.schema.time.min_steps, steps)
+        if not gappy and not len(edges):
+            return np.zeros((0, 1)), np.zeros(0)
+        bound, cells = gaps.absence_bound(len(gappy), edges), gaps.num_figures(len(gappy), steps)
         noisy = self.release(
             ABSENCE,
             bound,
-            (split + len(edges),),
-            lambda panel: gaps.absence_votes(panel, scores(panel), gappy, edges),
+            (cells + len(edges),),
+            lambda panel: gaps.absence_votes(panel, gappy, edges),
         )
-        noise = self.noise(ABSENCE, bound)
-        models = gaps.gap_models(noisy[:split].reshape(len(gappy), width), noise)
-        return models, gaps.length_shares(noisy[split:], noise)
+        noise, population = self.noise(ABSENCE, bound), self.private.population
+        lengths = gaps.length_shares(noisy[cells:], noise)
+        if not gappy:
+            return np.zeros((0, 1)), lengths
+        running = np.full(steps, float(population))
+        if len(edges):
+            running *= np.interp(np.arange(steps), edges, 1 - np.cumsum(lengths), left=1.0)
+        model = gaps.gap_model(noisy[:cells], noise, len(gappy), running, basis_of(self.schema))
+        return model.packed(), lengths
 
 
 # --- what releases see of a panel; a row follows from its own series and from what was released ----------------
 
 
-def column_votes(panel: Panel, places: Sequence[int], grids: Sequence[Grid]) -> SideBySide:
-    """Returns a vote for each column of each series, spread over the steps it has.
+def column_votes(
+    panel: Panel, places: Sequence[int], grids: Sequence[Grid], worths: np.ndarray, spread: np.ndarray
+) -> SideBySide:
+    """Returns a vote of some worth for each column of each series, spread over all steps, of which it has some.
 
-    Votes for few cells are written out, so that their true length counts, and are clipped column by column.
+    Votes that are taken to be spread over cells are written out, so that their true length counts, and are clipped
+    column by column.
     """
     singles, channels = own_single_values(panel), panel.schema.num_channels
     votes: list[Contributions] = []
-    for place, grid in zip(places, grids, strict=True):
+    for place, grid, worth, each in zip(places, grids, worths, spread, strict=True):
         values = panel.values[:, :, place] if place < channels else singles[:, [place - channels]]
         observed = ~np.isnan(values)
         vector = np.repeat(np.arange(len(values)), observed.sum(axis=1))
         cells, sizes = grid.cells_of(values[observed]), np.array([grid.num_cells])
-        if grid.finer is not None and place < channels:
+        if each:
             dense = np.bincount(vector * grid.num_cells + cells, minlength=len(values) * grid.num_cells)
-            shares = dense.reshape(len(values), grid.num_cells) / values.shape[1]
-            votes.append(Rows(shortened(shares, _SPREAD)))
+            shares = dense.reshape(len(values), grid.num_cells) * (worth / values.shape[1])
+            shares[:, 1:-1] = shortened(shares[:, 1:-1], _INNER)
+            shares[:, [0, -1]] *= _ATOMS
+            votes.append(Rows(shares))
             continue
-        votes.append(Cells(vector, np.zeros_like(vector), cells, 1 / values.shape[1], len(values), sizes))
+        votes.append(Cells(vector, np.zeros_like(vector), cells, worth / values.shape[1], len(values), sizes))
     return SideBySide(votes)
 
 

@@ -23,6 +23,7 @@ CONSTRAINTS = (
     Monotone("meter"),
     NonNegative("solar"),
     ZeroWhen("solar", hours=(0, 1)),
+    ZeroWhen("solar", channel_is_zero="b"),
 )
 
 
@@ -61,6 +62,7 @@ def test_each_broken_constraint_is_named():
     values = np.full((1, 4, 5), 1.0, dtype=np.float32)
     values[0, :, 3] = [4, 3, 2, 1]
     values[0, 2, 4] = -1
+    values[0, 2, 2] = 0
     assert violations(values, schema()) == [name_of(constraint) for constraint in CONSTRAINTS]
 
 

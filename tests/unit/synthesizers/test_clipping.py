@@ -20,7 +20,7 @@ RUNS: dict[str, tuple[Synthesizer, Schema]] = {
     "spectral, events": (METHODS["spectral"](window_steps=4), EVENTS),
 }
 # Share of all lengths that may be lost where vectors are made of scores, which have no largest one.
-MOST = {"factors": 1 / 12, "dependence": 1 / 12, "profile": 1 / 12}
+MOST = {"factors": 1 / 12, "dependence": 1 / 12, "profile": 1 / 12, "singles": 1 / 12}
 
 
 @pytest.mark.parametrize("name", RUNS)

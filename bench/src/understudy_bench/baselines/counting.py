@@ -99,7 +99,7 @@ class Counting:
         working = scores_by(marginals) if marginals else Remembered(_by_bounds)
         gap_model, lengths = np.zeros((0, 1)), np.zeros(0)
         if any(entry.label == ABSENCE for entry in grant.plan.entries):
-            gap_model, lengths = queries.release_absence(working)
+            gap_model, lengths = queries.release_absence()
         profile = _release_profile(queries, working) if marginals else None
         made: Cut = Segments(schema)
         if profile is not None:

@@ -104,7 +104,7 @@ def fact_entries(schema: Schema, guarantee: Guarantee, core: str | None = None) 
 def buy_facts(private: PrivateSeries, grant: Grant) -> Facts:
     """Releases distributions of the columns, classes, gaps and lengths; context is public and not modelled."""
     bare = private.without_context()
-    return facts.buy(bare, grant, linear_scales(bare.schema, None))
+    return facts.buy(bare, grant)
 
 
 @dataclass(frozen=True, eq=False)

@@ -63,7 +63,7 @@ class Rival(VFLGANTS):
         """Trains by raw gradients of real rows. Privacy: none."""
         schema = private.schema
         linear = linear_scales(schema, None)
-        facts = bought.buy(private, grant, linear)
+        facts = bought.buy(private, grant)
         grant.without_privacy(TRAINING)
         encoding = Encoding.of(schema, facts.marginals, linear)
         labels, number = classes_of(private.panel), num_classes(schema)

@@ -36,7 +36,6 @@ from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics import facts
 from understudy.statistics.columns import classes_of, num_labels, single_columns
-from understudy.statistics.encoding import linear_scales
 from understudy.statistics.facts import Facts
 from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
 from understudy.synthesizers.dit import interpolation, scores
@@ -119,7 +118,7 @@ class DiT(Synthesizer):
         `influence` windows, because windows with an empty step take no part.
         """
         schema, recipe, bare = private.schema, self.recipe, private.without_context()
-        released = facts.buy(bare, grant, linear_scales(bare.schema, None))
+        released = facts.buy(bare, grant)
         reference = self.reference()
         model = self.empty_network(schema, reference)
         pack = self._loaded_pack()

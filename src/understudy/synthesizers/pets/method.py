@@ -162,7 +162,7 @@ class PETS(Synthesizer):
         schema = private.panel.schema
         linear = linear_scales(schema, self._public_panel(schema) if self.scale == "public" else None)
         declared = {} if self.class_shares is None else {"label_share": np.array(self.class_shares)}
-        return {**facts.buy(private, grant, linear).to_arrays(), **declared, "linear": linear}
+        return {**facts.buy(private, grant).to_arrays(), **declared, "linear": linear}
 
     def _vote(self, private: PrivateSeries, grant: Grant, here: Setup) -> Vote:
         """Return the function that counts one charged histogram per call."""

@@ -14,7 +14,6 @@ from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import ndtr
 from scipy.stats import chi2
 
 from understudy.data import Continuous, Panel, Schema
@@ -159,12 +158,13 @@ class ContextCorrelation:
         scores = np.asarray(factors @ np.linalg.inv(model.rotation))
         if shared is not None and request.context is not None:
             scores = copula.respond(scores, schema, shared, request.context)
-        lengths, missing = copula.sample_absence(model, schema, scores, rng)
-        ranks, marginals = copula.ranks_of(model, scores), model.marginals
+        once = copula.ranks_of(model.score_nodes[schema.num_channels :], singles)
+        lengths, missing = copula.sample_absence(model, schema, scores, once, rng)
+        ranks, marginals = copula.ranks_of(model.score_nodes[: schema.num_channels], scores), model.marginals
         values = np.stack([marginals[c].values_of(ranks[:, :, c]) for c in range(schema.num_channels)], axis=2)
         values = repeated(values, self.arrays[f"{self.label}.runs"], schema, rng)
         single, shares = marginals[schema.num_channels :], model.single_missing
-        static = static_values(schema, classes, ndtr(singles), single, shares, rng)
+        static = static_values(schema, classes, once, single, shares, rng)
         return request.panel(schema, np.where(missing, np.nan, values), lengths, static)
 
     def turned(

@@ -30,7 +30,7 @@ from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics import facts
 from understudy.statistics.columns import classes_of, num_labels
-from understudy.statistics.encoding import Encoding, linear_scales
+from understudy.statistics.encoding import Encoding
 from understudy.statistics.facts import Facts
 from understudy.synthesizers.base import Progress, SampleRequest
 from understudy.synthesizers.pub2priv.context import Context
@@ -221,7 +221,7 @@ class PublishedDiffusion:
     def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
         """Releases the distributions that series are scaled by, runs Algorithm 1, and returns both."""
         bare, recipe, model = private.without_context(), self.recipe, self.network()
-        released = facts.buy(bare, grant, linear_scales(bare.schema, None)).to_arrays()
+        released = facts.buy(bare, grant).to_arrays()
         charged = grant.plan.event(TRAINING)
         fit_network(
             model,

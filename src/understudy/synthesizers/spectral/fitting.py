@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import brentq
 from scipy.sparse.csgraph import connected_components
-from scipy.special import chdtri, ndtri
 
 from understudy.data import Schema
 from understudy.privacy.contributions import shortened
@@ -33,16 +32,19 @@ from understudy.synthesizers.sampling import num_pooled
 _POOL_SERIES, _POOL_NODES = 4096, 1025
 
 
-def pooled_kinds(sums: np.ndarray, counts: np.ndarray, noise: float) -> list[tuple[np.ndarray, float]]:
+def pooled_kinds(
+    sums: np.ndarray, counts: np.ndarray, noise: float, doubt: float = np.inf
+) -> list[tuple[np.ndarray, float]]:
     """Returns (figures per series, their remaining noise) of each kind, drawn towards all kinds together.
 
     Args:
         sums: Released sums [kind, …], each with noise of standard deviation `noise`.
+        doubt: How far a kind's figure may be expected to lie from that of all.
     """
     pooled, pooled_noise = sums.sum(0) / counts.sum(), noise * np.sqrt(len(counts)) / counts.sum()
     settled = []
     for own, count in zip(sums, counts, strict=True):
-        figures, weight = shrink(own / count, pooled, noise / count)
+        figures, weight = shrink(own / count, pooled, noise / count, doubt)
         settled.append((figures, float(np.hypot(weight * noise / count, (1 - weight) * pooled_noise))))
     return settled
 
@@ -51,11 +53,13 @@ def with_score_nodes(model: Model, schema: Schema) -> Model:
     """Adds the quantiles of the model's own scores, from a large draw: post-processing, seeded so that it repeats."""
     rng = np.random.default_rng(0)
     kinds = copula.sample_kinds(model, schema, num_pooled(schema, _POOL_SERIES), None, rng)
-    scores, _ = copula.sample_scores(model, schema, kinds, rng)
-    _, missing = copula.sample_absence(model, schema, scores, rng)
+    scores, singles = copula.sample_scores(model, schema, kinds, rng)
     nodes = np.linspace(0, 1, _POOL_NODES)
-    quantiles = [np.quantile(scores[:, :, c][~missing[:, :, c]], nodes) for c in range(schema.num_channels)]
-    return replace(model, score_nodes=np.stack(quantiles))
+    single_nodes = np.quantile(singles, nodes, axis=0).T
+    _, missing = copula.sample_absence(model, schema, scores, copula.ranks_of(single_nodes, singles), rng)
+    observed = [scores[:, :, c][~missing[:, :, c]] for c in range(schema.num_channels)]
+    quantiles = [np.quantile(own if len(own) else np.zeros(1), nodes) for own in observed]
+    return replace(model, score_nodes=np.concatenate([quantiles, single_nodes]))
 
 
 # --- factors: channels that move as one become their common movement and what sets them apart -------------------
@@ -159,12 +163,9 @@ def stratum_of(levels: np.ndarray, splits: tuple[Split, ...]) -> np.ndarray:
 # is what makes one spectrum enough. Moments are released as coefficients in the basis, the louder the more they are
 # expected to say: few units buy the level and a few waves of the day, many buy every step.
 
-_SLACK, _SLACK_OF_CHANCE = 1.5, 1.4  # of squared lengths: of a typical series, and of one that is all chance
+SLACK, _SLACK_OF_CHANCE = 1.5, 1.4  # of squared lengths: of a typical series, and of one that is all chance
 _DIFFERENCE = 0.2  # of what kinds have in common in squares, and in what sets one kind apart from others
 _SMALLEST_SPREAD = 0.25
-_FALSE = 0.02  # how often noise alone passes for a subspace
-_FALSE_LOUD = 0.01  # how often it passes for a loud coefficient somewhere; every series would have to carry that one
-_BELIEF = 2.0  # coefficients that the prior is worth
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -193,8 +194,8 @@ class Moments:
         energy, common = (steps * basis.spread_out(part) for part in (basis.shares, basis.shares * basis.common))
         typical = np.stack([0.8 * energy + 0.2, (energy + 1) / 2])
         prior = np.stack([common, _DIFFERENCE * common])
-        squared = best_weights(prior, num_channels * typical, np.sqrt(_SLACK) * relative_noise)
-        radius = np.sqrt(max(_SLACK, _SLACK_OF_CHANCE * num_channels * squared.sum()))
+        squared = best_weights(prior, num_channels * typical, np.sqrt(SLACK) * relative_noise)
+        radius = np.sqrt(max(SLACK, _SLACK_OF_CHANCE * num_channels * squared.sum()))
         return cls(basis, np.sqrt(squared), prior, float(radius))
 
     @property
@@ -224,13 +225,12 @@ class Moments:
         loud = np.divide(noise, self.weights, out=np.full(self.weights.shape, np.inf), where=self.weights > 0)
         means, squares = moments[:, 0], moments[:, 1].sum(axis=0) / counts.sum()
         sizes = dict.fromkeys((len(counts), len(counts) // num_groups, 1))
-        mean = self.basis.series(denoise_nested(means, counts, loud[0], self.prior[0], tuple(sizes), self.basis.groups))
+        mean = self.basis.series(denoise_nested(means, counts, loud[0], self.prior[0], tuple(sizes), self.basis))
         common = np.einsum("k,ktc->tc", counts / counts.sum(), mean**2)
         even = 1 - common.mean(axis=0)
         expected = self.basis.coefficients((common + even - 1)[None])[0] / np.sqrt(2)
-        own = denoise(
-            squares - expected, loud[1] * np.sqrt(len(counts)) / counts.sum(), self.prior[1], self.basis.groups
-        )
+        noisy = loud[1] * np.sqrt(len(counts)) / counts.sum()
+        own = self.basis.denoise(squares - expected, noisy, self.prior[1])
         square = even + np.sqrt(2) * self.basis.series(own[None])[0]
         spread = np.sqrt(np.maximum(square, _SMALLEST_SPREAD**2))
         return [Profile(one, spread) for one in mean]
@@ -271,7 +271,7 @@ def denoise_nested(
     noise: np.ndarray,
     prior: np.ndarray,
     sizes: tuple[int, ...],
-    groups: Sequence[np.ndarray],
+    basis: Basis,
 ) -> np.ndarray:
     """Returns mean coefficients [kind, place, channel]: of all units, then what sets a group of kinds apart, and so on.
 
@@ -279,7 +279,6 @@ def denoise_nested(
         noise: Standard deviation of the noise of a sum, by place.
         prior: Variance of a mean over populations, by place.
         sizes: How many neighbouring kinds make a group, from all of them down.
-        groups: Places of each subspace.
     """
     means = np.zeros_like(sums)
     for depth, size in enumerate(sizes):
@@ -288,31 +287,8 @@ def denoise_nested(
             count = counts[group].sum()
             expected = (means[group] * counts[group, None, None]).sum(0) / count
             own = sums[group].sum(0) / count - expected
-            means[group] += denoise(own, noise * np.sqrt(size) / count, prior * _DIFFERENCE**depth, groups)
+            means[group] += basis.denoise(own, noise * np.sqrt(size) / count, prior * _DIFFERENCE**depth)
     return means
-
-
-def denoise(noisy: np.ndarray, noise: np.ndarray, prior: np.ndarray, groups: Sequence[np.ndarray]) -> np.ndarray:
-    """Returns coefficients [place, channel] drawn towards 0 as far as their noise and what is expected of them ask.
-
-    A subspace that stands out of its noise is believed as James and Stein would; in any other the prior counts.
-    """
-    kept = np.zeros_like(noisy)
-    threshold = -ndtri(_FALSE_LOUD / 2 / noisy.size)  # Bonferroni: the universal threshold passes one fit in five
-    for places in groups:
-        places = places[np.isfinite(noise[places])]
-        if not len(places):
-            continue
-        unit = noisy[places] / noise[places, None]
-        bounded = np.clip(unit, -threshold, threshold)  # one loud coefficient does not make all heard
-        size, ratio = float((bounded**2).sum()), prior[places, None] / noise[places, None] ** 2
-        excess = max(size / unit.size - 1, 0.0)  # variance of what is heard, in units of its noise
-        if size <= chdtri(unit.size, _FALSE):
-            mine = unit.size * (ratio / (1 + ratio)) ** 2
-            excess = (_BELIEF * ratio + mine * excess) / (_BELIEF + mine)
-        weight = np.where(np.abs(unit) < threshold, excess / (1 + excess), 1.0)
-        kept[places] = weight * noisy[places]
-    return kept
 
 
 # --- spectrum: how strong each coefficient is ---------------------------------------------------------------------
@@ -352,11 +328,16 @@ def _settled(noisy: np.ndarray, noise: float, prior: np.ndarray, groups: Sequenc
     for places in groups:
         expected, left = prior[places].mean(), noise / np.sqrt(len(places))
         mean = max(noisy[places].mean(), expected / 8)
-        weight = _DOUBT**2 / (_DOUBT**2 + (left / max(mean, expected / 2)) ** 2)  # of a logarithm, to first order
+        weight = weight_of_mean(max(mean, expected / 2), left)
         mean = np.exp(weight * np.log(mean) + (1 - weight) * np.log(expected))
         smooth, _ = least_risk(noisy[places], noise, _REACHES)
         settled[places] = np.maximum(smooth + mean - noisy[places].mean(), mean / 4)
     return settled
+
+
+def weight_of_mean(mean: float, noise: float) -> float:
+    """Returns how far the logarithm of a subspace's noisy mean amplitude is believed, to first order."""
+    return float(_DOUBT**2 / (_DOUBT**2 + (noise / mean) ** 2))
 
 
 def expected_directions(energy: np.ndarray) -> np.ndarray:
@@ -384,6 +365,7 @@ def energies_behind(directions: np.ndarray, start: np.ndarray) -> np.ndarray:
 _FEW_LEVELS = np.concatenate([LEVEL_EDGES[[0, 4, 8, 12, 16]], [0.0], LEVEL_EDGES[[48, 52, 56, 60, 64]]])  # octaves
 _FEW_VOLATILITIES = VOLATILITY_EDGES[[0, 16, 24, 32, 36, 40, 44, 48, 52, 56, 64]]
 _MOST_NOISE = 0.012  # of the share of a cell, up to which cells are many
+_APART = 0.01  # of the share of a cell, by which kinds are expected to differ
 _VOLATILITY_SPREAD = 0.15  # standard deviation of the logarithm of sizes, as expected before votes are counted
 
 
@@ -408,7 +390,7 @@ def fit_shapes(
     level, volatility = (
         [
             fit_distribution(*settled, edges[which], points, own[which])
-            for settled, own in zip(pooled_kinds(sums[:, which], counts, noise), expected, strict=True)
+            for settled, own in zip(pooled_kinds(sums[:, which], counts, noise, _APART), expected, strict=True)
         ]
         for which, points in enumerate((LEVEL_EDGES, VOLATILITY_EDGES))
     )

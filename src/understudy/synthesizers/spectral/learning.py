@@ -13,9 +13,10 @@ from understudy.privacy.contributions import Cells, Rows, SideBySide
 from understudy.privacy.grant import Grant
 from understudy.privacy.private_series import PrivateSeries, Remembered
 from understudy.statistics.basis import Basis, basis_of
-from understudy.statistics.columns import classes_of, missing_shares, num_labels
+from understudy.statistics.columns import classes_of, gappy_channels, missing_shares, num_labels
 from understudy.statistics.copula import NUM_CELLS, Covariance, Distribution, Kind, Model, Profile, Strengths
-from understudy.statistics.marginals import Marginal
+from understudy.statistics.gaps import GapModel, numbers_of
+from understudy.statistics.marginals import Marginal, bounded_scores
 from understudy.statistics.moments import num_pairs
 from understudy.statistics.queries import Queries, Seen, own_single_values, scores_by
 from understudy.statistics.series import unit_length
@@ -23,7 +24,7 @@ from understudy.synthesizers.base import Progress
 from understudy.synthesizers.spectral import fitting
 from understudy.synthesizers.spectral.dependence import Coupling, choose_coupling, fit_covariance
 from understudy.synthesizers.spectral.fitting import Split
-from understudy.synthesizers.spectral.recipe import affordable_splits, held_columns
+from understudy.synthesizers.spectral.recipe import SINGLES, affordable_splits, held_columns, num_singles
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,8 @@ class Learning:
     def run(self) -> Model:
         """Makes the releases and returns the model fitted to them."""
         schema = self.schema
-        marginals, totals = self.queries.release_marginals(held_columns(schema))
+        gap_models, lengths = self.queries.release_absence()
+        marginals, totals = self.queries.release_marginals(gap_models, held_columns(schema))
         self.progress("marginals", 0.2)
         whole = scores_by(marginals)
         rotation = self.release_rotation(whole)
@@ -70,9 +72,13 @@ class Learning:
         shapes = self.release_shapes(coefficients, kinds, strengths, level_shares, counts)
         fitted = [Kind(*parts) for parts in zip(profiles, strengths, *shapes, strict=True)]
         self.progress("shape", 0.7)
-        coupling, covariances = self.release_dependence(coefficients, kinds, fitted, counts, marginals)
+        once = _once_by(marginals[schema.num_channels :], schema, gap_models)
+        single_mean = self.release_singles(once, counts)
+        around = Remembered(lambda panel: once(panel) - single_mean[classes_of(panel)])
+        coupling, covariances = self.release_dependence(
+            coefficients, kinds, fitted, counts, around, single_mean.shape[1]
+        )
         self.progress("dependence", 0.9)
-        gap_models, lengths = self.queries.release_absence(whole)
         model = Model.of(
             marginals,
             fitted,
@@ -80,6 +86,7 @@ class Learning:
             rotation=rotation,
             kind_share=counts / counts.sum(),
             order=coupling.order,
+            single_mean=single_mean,
             score_nodes=np.zeros((schema.num_channels, 2)),  # filled in below, from the model itself
             single_missing=missing_shares(totals, self.queries.columns[schema.num_channels :], counts.sum()),
             gaps=gap_models,
@@ -176,15 +183,34 @@ class Learning:
         votes_cast = noisy.reshape(len(counts), 2, channels, num_cells)
         return fitting.fit_shapes(votes_cast, counts, noise, edges, level_shares)
 
+    def release_singles(self, once: Seen, counts: np.ndarray) -> np.ndarray:
+        """Mean scores [label, single] of what a series has once; nothing is released where no label sets them apart."""
+        labels = num_labels(self.schema)
+        number = num_singles(self.schema)
+        if SINGLES not in {entry.label for entry in self.grant.plan.entries}:
+            return np.zeros((labels, number))
+        bound = float(np.sqrt(fitting.SLACK * number))
+        noisy = self.queries.release(
+            SINGLES, bound, (labels, number), lambda panel: Rows(once(panel), classes_of(panel), labels)
+        )
+        by_label = counts.reshape(labels, -1).sum(axis=1)
+        settled = fitting.pooled_kinds(noisy, by_label, self.queries.noise(SINGLES, bound))
+        return np.stack([mean for mean, _ in settled])
+
     def release_dependence(
-        self, coefficients: Seen, kinds: Seen, fitted: list[Kind], counts: np.ndarray, marginals: list[Marginal]
+        self,
+        coefficients: Seen,
+        kinds: Seen,
+        fitted: list[Kind],
+        counts: np.ndarray,
+        singles: Seen,
+        num_single: int,
     ) -> tuple[Coupling, list[Covariance]]:
         """Second moments of all coordinates, for each kind."""
         schema, channels = self.schema, self.schema.num_channels
-        single = marginals[channels:]
         clockless = schema.time.align == "relative" or not schema.unit.protects_a_person
         coupling = choose_coupling(
-            len(single),
+            num_single,
             fitting.energy(fitted, counts),
             channels,
             clockless=clockless,
@@ -194,7 +220,7 @@ class Learning:
         def products(panel: Panel) -> SideBySide:
             kind, shape = kinds(panel), (schema.num_steps + 1, channels)
             blocks = _by_kind(kind, coefficients(panel), lambda one, own: fitted[one].coordinates_of(own), shape)
-            return coupling.moments(_single_scores(panel, single), blocks, kind, len(counts))
+            return coupling.moments(singles(panel), blocks, kind, len(counts))
 
         noisy = self.queries.release("dependence", coupling.radius, (len(counts) * coupling.num_pairs,), products)
         noise = self.queries.noise("dependence", coupling.radius)
@@ -227,13 +253,19 @@ def _coefficients_by(basis: Basis, scores: Seen, kinds: Seen, profiles: Sequence
     return lambda panel: basis.coefficients((scores(panel) - mean[kinds(panel)]) / spread[kinds(panel)])
 
 
-def _single_scores(panel: Panel, single: Sequence[Marginal]) -> np.ndarray:
-    """Returns scores [series, single column]; a missing value counts as the middle."""
-    values = own_single_values(panel)
-    scores = np.zeros(values.shape)
-    for place, marginal in enumerate(single):
-        scores[:, place] = np.nan_to_num(marginal.scores_of(values[:, place]))
-    return scores
+def _once_by(single: Sequence[Marginal], schema: Schema, gap_models: np.ndarray) -> Seen:
+    """Returns scores [series, single] of what a series has once; a missing value counts as the middle."""
+    gappy = gappy_channels(schema)
+
+    def scores(panel: Panel) -> np.ndarray:
+        values = own_single_values(panel)
+        columns = [np.nan_to_num(own.scores_of(values[:, place])) for place, own in enumerate(single)]
+        if gappy:
+            numbers = numbers_of(panel, gappy)
+            columns += [*bounded_scores(GapModel.of(gap_models, schema.num_steps).ranks_of(numbers)).T]
+        return np.stack(columns, axis=1) if columns else np.zeros((panel.num_series, 0))
+
+    return Remembered(scores)
 
 
 def _means(scores: np.ndarray) -> np.ndarray:

@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import ndtr
 
 from understudy.data import Panel, Schema
 from understudy.privacy.budget import Guarantee
@@ -32,9 +31,11 @@ from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers
 from understudy.privacy.private_series import PrivateSeries
-from understudy.statistics import copula
+from understudy.statistics import copula, rules
 from understudy.statistics.columns import num_labels, static_values
 from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
+from understudy.synthesizers.sampling import inside_bounds
+from understudy.synthesizers.spectral import outlook
 from understudy.synthesizers.spectral.learning import Learning
 from understudy.synthesizers.spectral.recipe import DEFAULT, budget_shares, vertical_trust
 
@@ -52,10 +53,18 @@ class Spectral(Synthesizer):
     max_splits: int = 2
 
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
-        """Eight Gaussian releases at most, one more for each further holder of columns, at the price of `guarantee`."""
-        multipliers = noise_multipliers(guarantee, budget_shares(schema, guarantee))
+        """Nine Gaussian releases at most, one more for each further holder of columns, at the price of `guarantee`."""
+        multipliers = noise_multipliers(guarantee, budget_shares(rules.learned_schema(schema), guarantee))
         entries = tuple(PlanEntry(label, Gaussian(multiplier)) for label, multiplier in multipliers.items())
         return SpendingPlan(entries, guarantee)
+
+    def outlook(self, schema: Schema, guarantee: Guarantee) -> tuple[str, ...]:
+        """Returns the expected share of signal of each component, and whether seasons survive."""
+        if schema.population.size is None:
+            return ()
+        learned = rules.learned_schema(self.learned_schema(schema))
+        series = self.num_contributions(schema, schema.population.size) / self.influence(schema)
+        return outlook.sentences(learned, outlook.expected_shares(learned, guarantee, series))
 
     def trust(self, schema: Schema, plan: SpendingPlan) -> tuple[str, ...]:
         """Who is trusted where several organisations hold columns."""
@@ -67,20 +76,25 @@ class Spectral(Synthesizer):
         Privacy: unit and neighbours as the schema says; each `grant.release` call releases a sum over units of
         vectors no longer than its bound. Everything else works on what was released.
         """
-        return Learning(private, grant, self.max_splits, progress).run().to_arrays()
+        learned = rules.learned_schema(private.schema)
+        seen = private if learned is private.schema else private.seen_as(learned, rules.to_learned)
+        return Learning(seen, grant, self.max_splits, progress).run().to_arrays()
 
     def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         """Samples series from a released model."""
-        model, rng = copula.Model.from_arrays(arrays), request.rng
+        model, rng, declared = copula.Model.from_arrays(arrays), request.rng, schema
+        schema = rules.learned_schema(declared)
         kinds = copula.sample_kinds(model, schema, request.num_series, request.label, rng)
         own = request.context if schema.own_contexts else None
         scores, singles = copula.sample_scores(model, schema, kinds, rng, own)
         if request.context is not None and request.fit_context is not None:
             scores = copula.respond(scores, schema, request.fit_context, request.context)
-        lengths, missing = copula.sample_absence(model, schema, scores, rng)
-        ranks, marginals = copula.ranks_of(model, scores), model.marginals
+        once = copula.ranks_of(model.score_nodes[schema.num_channels :], singles)
+        lengths, missing = copula.sample_absence(model, schema, scores, once, rng)
+        ranks, marginals = copula.ranks_of(model.score_nodes[: schema.num_channels], scores), model.marginals
         values = np.stack([marginals[c].values_of(ranks[:, :, c]) for c in range(schema.num_channels)], axis=2)
         labels = kinds // (len(model.kind_share) // num_labels(schema))
         single = marginals[schema.num_channels :]
-        static = static_values(schema, labels, ndtr(singles), single, model.single_missing, rng)
-        return request.panel(schema, np.where(missing, np.nan, values), lengths, static)
+        static = static_values(schema, labels, once, single, model.single_missing, rng)
+        values, static = rules.from_learned(inside_bounds(schema.channels, values), static, declared)
+        return request.panel(declared, np.where(missing, np.nan, values), lengths, static)

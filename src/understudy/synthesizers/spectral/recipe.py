@@ -16,16 +16,18 @@ from understudy.privacy.plan import noise_multipliers
 from understudy.statistics.columns import gappy_channels, num_labels, single_columns
 from understudy.statistics.queries import MARGINALS, Held
 
+SINGLES = "singles"  # label under which means of what a series has once are charged
 DEFAULT: Mapping[str, Any] = {}
 _SHARES = {  # of mu²: (few units under much noise, many units under little)
-    "marginals": (0.38, 0.22),
+    "marginals": (0.38, 0.30),
     "factors": (0.03, 0.04),
     "levels": (0.01, 0.03),
     "profile": (0.26, 0.15),
     "spectrum": (0.24, 0.06),
     "shape": (0.04, 0.16),
     "dependence": (0.02, 0.29),
-    "absence": (0.04, 0.05),
+    "absence": (0.04, 0.10),
+    SINGLES: (0.01, 0.04),
 }
 _SIGNAL = (50.0, 1000.0)  # units over the noise multiplier of one release, at which they are few, and many
 _UNITS_PER_KIND = 1500  # a population is divided no further than this
@@ -47,6 +49,8 @@ def budget_shares(schema: Schema, guarantee: Guarantee) -> dict[str, float]:
         del shares["absence"]
     if schema.num_channels == 1:
         del shares["factors"]
+    if num_labels(schema) == 1 or not num_singles(schema):
+        del shares[SINGLES]
     total = sum(shares.values())
     shares = {label: share / total for label, share in shares.items()}
     if not schema.unit.protects_a_person:  # windows at every offset of one series: no step differs from another
@@ -55,6 +59,11 @@ def budget_shares(schema: Schema, guarantee: Guarantee) -> dict[str, float]:
     held = held_columns(schema)  # the share of the marginals is divided so that all counts get the same noise
     whole, number = shares.pop(MARGINALS), sum(map(len, held.values()))
     return {label: whole * len(places) / number for label, places in held.items()} | shares
+
+
+def num_singles(schema: Schema) -> int:
+    """Returns how many numbers a series has once: its single columns, and steps of channels that may be missing."""
+    return len(single_columns(schema, schema.own_contexts)) + len(gappy_channels(schema))
 
 
 def affordable_splits(schema: Schema, population: int) -> int:

@@ -32,7 +32,7 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers
 from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics import facts as bought
-from understudy.statistics.encoding import Encoding, linear_scales
+from understudy.statistics.encoding import Encoding
 from understudy.statistics.facts import Facts
 from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
 from understudy.synthesizers.options import recipe_of, require_no_guarantee, require_one_of
@@ -113,7 +113,7 @@ class VFLGANTS(Synthesizer):
         by the updates of the mode's rule, which `docs/claims/vflgan-ts.md` bounds; generators see synthetic rows only.
         """
         schema = private.schema
-        panel, facts = private.panel, bought.buy(private, grant, linear_scales(schema, None))
+        panel, facts = private.panel, bought.buy(private, grant)
         encoding = encoding_of(schema, facts)
         rows = {own.party: rows_of(own, panel, encoding) for own in partition(schema)}
         if self.mode == "sound":

@@ -124,7 +124,7 @@ def buy_part(private: PrivateSeries, grant: Grant, schema: Schema) -> Facts:
     party was charged for.
     """
     own = private.schema
-    return bought.buy(private, grant, linear_scales(own, None), parts_of(own, schema))
+    return bought.buy(private, grant, parts_of(own, schema))
 
 
 def parts_of(own: Schema, schema: Schema) -> dict[str, float]:

@@ -41,7 +41,7 @@ def test_one_unit_moves_each_statistic_by_at_most_its_bound(unit: str, few: tupl
 def test_cells_and_shares_follow_the_declared_population_and_not_the_units_that_are_there(
     few: tuple[Panel, Tape],
 ) -> None:
-    other = tape_of(make_panel(lean_schema(population=FEW), 3), guarantee=LITTLE)
+    other = tape_of(make_panel(lean_schema(population=FEW), 3), guarantee=LITTLE, frozen=few[1])
     for label in BOUGHT:
         assert other.sums[label].value.shape == few[1].sums[label].value.shape, label
         assert other.sums[label].reach == few[1].sums[label].reach, label
@@ -50,6 +50,7 @@ def test_cells_and_shares_follow_the_declared_population_and_not_the_units_that_
     plans = [Spectral().plan(lean_schema(population=size), LITTLE) for size in (FEW, Population(300), MANY)]
     assert plans[0] == plans[1]
     assert plans[0] != plans[2]
+    assert np.array_equal(other.arrays["gaps"], few[1].arrays["gaps"])  # made of answers, which are the same
 
 
 def test_a_population_that_is_bought_gets_the_common_shares() -> None:

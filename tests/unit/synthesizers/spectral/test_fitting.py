@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import ndtr
@@ -193,13 +195,14 @@ def test_noise_alone_passes_for_signal_as_rarely_as_said() -> None:
     Control: the universal threshold √(2 log n) lets one draw in four pass, and six deviations are always kept.
     """
     rng, size = np.random.default_rng(5), 96
-    groups, one, nothing = (np.arange(size),), np.ones(size), np.zeros(size)
+    one, nothing = np.ones(size), np.zeros(size)
+    basis = replace(plain_basis(size), groups=(np.arange(size),))
     noise = rng.normal(size=(3000, size, 1))
-    passed = sum(fitting.denoise(drawn, one, nothing, groups).any() for drawn in noise)
+    passed = sum(basis.denoise(drawn, one, nothing).any() for drawn in noise)
     assert 32 <= passed <= 142
     assert (np.abs(noise) > np.sqrt(2 * np.log(size))).any(axis=1).sum() > 500
     wave = 6.0 * (np.arange(size) == 20)[:, None]
-    np.testing.assert_allclose(fitting.denoise(wave, one, nothing, groups), wave, atol=1e-9)
+    np.testing.assert_allclose(basis.denoise(wave, one, nothing), wave, atol=1e-9)
 
 
 def test_a_day_too_weak_for_any_single_coefficient_shows_in_all_of_its_harmonics() -> None:
@@ -211,7 +214,7 @@ def test_a_day_too_weak_for_any_single_coefficient_shows_in_all_of_its_harmonics
         own = plain_basis(168, season)
         truth, prior = own.coefficients(day[None, :, None])[0], 0.5 * own.spread_out(own.shares)
         noisy = truth + rng.normal(size=(40, 168, 1))
-        kept = [fitting.denoise(one, np.ones(168), prior, own.groups) for one in noisy]
+        kept = [own.denoise(one, np.ones(168), prior) for one in noisy]
         errors[season] = np.mean([((one - truth) ** 2).sum() for one in kept])
     assert errors[(24,)] < 0.75 * (day**2).sum()
     assert errors[(24,)] < 0.85 * errors[()]
@@ -229,8 +232,8 @@ def test_kinds_that_differ_keep_their_difference_and_others_share() -> None:
     truth = np.zeros((4, 16, 1))
     truth[2:, :8] = 1.0
     sums = counts[:, None, None] * truth + 5.0 * rng.normal(size=truth.shape)
-    groups = (np.arange(8), np.arange(8, 16))
-    means = fitting.denoise_nested(sums, counts, noise, np.full(16, 1e-4), (4, 2, 1), groups)
+    basis = replace(plain_basis(16), groups=(np.arange(8), np.arange(8, 16)))
+    means = fitting.denoise_nested(sums, counts, noise, np.full(16, 1e-4), (4, 2, 1), basis)
     assert np.abs(means - truth).max() < 0.05
     np.testing.assert_allclose(means[0], means[1], atol=0.03)
 
@@ -298,3 +301,13 @@ def test_a_spectrum_that_falls_is_found_under_noise_as_large_as_most_of_it() -> 
     noisy = [mean + 0.04 * rng.normal(size=(100, 1)) for _ in range(20)]
     off = [np.abs(np.log2(fitting.fit_strengths(one, 0.04, basis)[0].relative / truth)).mean() for one in noisy]
     assert np.mean(off) < 1.0
+
+
+def test_a_kind_is_not_believed_to_differ_by_more_than_kinds_do() -> None:
+    """One fit in six gave few sick patients another volatility, by chance: a loud draw passes James and Stein's test."""
+    counts, noise = np.array([7000.0, 1000.0]), 20.0
+    sums = np.stack([7000.0 * np.full(8, 0.125), 1000.0 * np.full(8, 0.125) + 3 * noise * np.array([1.0, -1.0] * 4)])
+    freely, held = (fitting.pooled_kinds(sums, counts, noise, doubt)[1][0] for doubt in (np.inf, 0.01))
+    assert np.abs(held - 0.125).max() < 0.3 * np.abs(freely - 0.125).max()
+    sure = fitting.pooled_kinds(sums, counts, 0.01 * noise, 0.01)[1][0]
+    np.testing.assert_allclose(sure, sums[1] / 1000, rtol=0.02)

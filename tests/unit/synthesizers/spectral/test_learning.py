@@ -20,7 +20,7 @@ from understudy.synthesizers.contract.panels import make_panel, plain_schema, ri
 from understudy.synthesizers.spectral import Spectral
 
 TOLERANCE = 1 + 1e-6
-LABELS = {"marginals", "factors", "levels", "profile", "spectrum", "shape", "dependence", "absence"}
+LABELS = {"marginals", "factors", "levels", "profile", "spectrum", "shape", "dependence", "absence", "singles"}
 LARGE = Population(40_000)  # public, so declared at will: large enough to divide series into kinds
 
 

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-from understudy.data import Continuous, Panel, Population, Schema, Time, simulate_households
+from understudy.data import (
+    Continuous,
+    Panel,
+    Population,
+    Schema,
+    Time,
+    simulate_households,
+    simulate_intensive_care,
+)
 from understudy.data.panel import broadcast_context
 from understudy.privacy.accounting import epsilon, gaussian_epsilon
 from understudy.privacy.budget import Guarantee
@@ -185,3 +193,23 @@ def test_a_static_column_is_missing_as_often_as_it_was() -> None:
     # Noise on the total of the votes: 3.9 · 1.7 · √163 (multiplier, bound, cells) = 85 of 4000, so that 0.15 is 7 σ.
     assert abs(found[0] - 0.3) < 0.15
     assert found[1] == 0
+
+
+def test_a_simulated_ward_keeps_its_gaps_and_what_its_labels_tell() -> None:
+    """4,000 stays at ε = 3: missing shares, hours without a value, a channel few have, ages by outcome."""
+    real = simulate_intensive_care(4000)
+    ledger = Ledger.in_memory(Guarantee(3.0, 1e-6))
+    made = Spectral().fit(real, ledger, noise=NoiseSource.seeded(1)).sample(4000, rng=np.random.default_rng(1))
+    seen = [~np.isnan(panel.values) for panel in (real, made)]
+    assert np.abs(seen[1].mean(axis=(0, 1)) - seen[0].mean(axis=(0, 1))).max() < 0.03
+    assert np.abs(seen[1].mean(axis=0) - seen[0].mean(axis=0)).max() < 0.08
+    assert np.abs(seen[1].any(axis=1).mean(axis=0) - seen[0].any(axis=1).mean(axis=0)).max() < 0.06
+    assert not seen[1][:, [0, 1, 2, 3, 24, 25, 26], 6].any()  # nobody walks at night
+    died = [panel.label == 1 for panel in (real, made)]
+    ages = [
+        panel.static[own, 0].mean() - panel.static[~own, 0].mean()
+        for panel, own in zip((real, made), died, strict=True)
+    ]
+    assert ages[1] == pytest.approx(ages[0], rel=0.5)  # 5.6 years; it was -0.8 when labels did not count
+    tested = [own[one, :, 5].mean() - own[~one, :, 5].mean() for own, one in zip(seen, died, strict=True)]
+    assert tested[1] > 0.02 < tested[0]  # laboratories follow the outcome

@@ -42,7 +42,7 @@ def test_every_party_counts_its_own_columns_under_a_charge_of_its_own(run: tuple
     assert held == {GRID: [0, 2, 4, 5, 7], ROOF: [1, 3, 6]}  # the label is counted with the kinds
     assert [entry.label for entry in Spectral().plan(panel.schema, MUCH).entries][:2] == [GRID, ROOF]
     for label, places in held.items():
-        assert tape.sums[label].reach == pytest.approx(np.sqrt(len(places)))
+        assert 0.9 * np.sqrt(len(places)) < tape.sums[label].reach <= np.sqrt(len(places)) * WIDENING
     assert "marginals" not in tape.sums
 
 

@@ -82,11 +82,7 @@ def apart(noise: NoiseSource) -> Facts:
 
 
 def together(noise: NoiseSource) -> Facts:
-    return bought.buy(
-        PrivateSeries.of(panel(), UNITS),
-        grant(noise),
-        linear_scales(schema(), None),
-    )
+    return bought.buy(PrivateSeries.of(panel(), UNITS), grant(noise))
 
 
 @pytest.mark.parametrize("constant", [0.0, 0.9])
@@ -99,6 +95,8 @@ def test_facts_bought_apart_are_those_bought_in_one_place(constant: float) -> No
         facts.to_arrays() for facts in (apart(NoiseSource.constant(constant)), together(NoiseSource.constant(constant)))
     )
     assert set(one) == set(other)
+    for facts in (one, other):
+        facts["gap_model"] = facts["gap_model"][:, :-4]  # what links steps is found by drawing, all channels at once
     for name in one:
         np.testing.assert_allclose(one[name], other[name], rtol=1e-9, atol=1e-12, err_msg=name)
 
@@ -113,7 +111,7 @@ def test_every_part_is_noised_for_the_bound_of_the_whole(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(Grant, "release", heard)
     apart(NoiseSource.constant(0))
-    assert reaches == {"marginals": {round(6**0.5, 9)}, "labels": {1.0}, "absence": {round(6**0.5, 9)}}
+    assert reaches == {"marginals": {round(6**0.5, 9)}, "labels": {1.0}, "absence": {round(4.5**0.5, 9)}}
 
 
 def test_one_unit_moves_all_parts_together_by_at_most_the_bound() -> None:
