@@ -58,7 +58,7 @@ def prepare(folder: Path, port: int) -> None:
         own = folder / f"{party}.toml"
         own.write_text(own.read_text().replace("epsilon = 16.0", "epsilon = inf"))
     call([UNDERSTUDY, "federate", "keys", folder / "keys.toml"], folder, {})
-    call([UNDERSTUDY, "federate", "flower", folder / "server.toml", "--out", folder / "app"], folder, {})
+    call([UNDERSTUDY, "federate", "flower", folder / "aggregator.toml", "--out", folder / "app"], folder, {})
     for name in (*PARTIES, "stranger"):
         call(["ssh-keygen", "-q", "-t", "ecdsa", "-b", "384", "-N", "", "-f", folder / f"node-{name}"], folder, {})
 

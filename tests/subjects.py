@@ -42,7 +42,7 @@ def _dit() -> Synthesizer:
 def _vertical() -> Synthesizer:
     from understudy.synthesizers.vflgan_ts.recipe import Recipe
 
-    small = Recipe(iterations=3, batch=_UNITS, features=16, clip_norm=0.2)
+    small = Recipe(iterations=3, batch=_UNITS, features=16, clipping_norm=0.2)
     return METHODS["vflgan-ts"](recipe=small)  # type: ignore[call-arg]
 
 

@@ -48,10 +48,10 @@ def training_iteration(plan: DPSGDConfig, blocks: Sequence[int], *, rate: float 
             sampling_rate=rate,
             iterations=runs,
             expected_batch=plan.expected_batch,
-            clip_norm=plan.clip_norm,
+            clipping_norm=plan.clipping_norm,
             noise_multiplier=plan.noise_multiplier,
         )
-        return _moves(config, rows, blocks) * (plan.expected_batch / plan.clip_norm)
+        return _moves(config, rows, blocks) * (plan.expected_batch / plan.clipping_norm)
 
     return run
 

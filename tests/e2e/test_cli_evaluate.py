@@ -108,7 +108,7 @@ def test_the_default_is_bounded_and_all_of_it_is_asked_for_by_name(clinic: Clini
     assert bounded.seconds is not None
     assert bounded.seconds < 120
     assert Measures(thorough=True).effort.seconds is None
-    assert Measures(budget="paper").effort.seconds is None
+    assert Measures(trainings="paper").effort.seconds is None
 
 
 def test_the_output_has_a_headline_with_verdicts_and_numbers(clinic: Clinic) -> None:

@@ -74,11 +74,11 @@ def test_the_server_needs_its_own_keys_and_a_free_port(example: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        edited(example, "server.toml", ":7443", f":{taken.getsockname()[1]}")
-        told = run("federate", "server", str(example / "server.toml"))
+        edited(example, "aggregator.toml", ":7443", f":{taken.getsockname()[1]}")
+        told = run("federate", "aggregator", str(example / "aggregator.toml"))
     assert (told.code, "can't be listened on" in told.err) == (2, True), told.err
-    edited(example, "server.toml", "keys/aggregator", "keys/north")
-    told = run("federate", "server", str(example / "server.toml"))
+    edited(example, "aggregator.toml", "keys/aggregator", "keys/north")
+    told = run("federate", "aggregator", str(example / "aggregator.toml"))
     assert (told.code, "those of 'aggregator' are expected" in told.err) == (2, True)
 
 
@@ -94,12 +94,12 @@ def test_the_flower_app_is_written_whole_and_parses(example: Path) -> None:
     import ast
     import tomllib
 
-    assert run("federate", "flower", str(example / "server.toml"), "--out", str(example / "app")).code == 0
+    assert run("federate", "flower", str(example / "aggregator.toml"), "--out", str(example / "app")).code == 0
     for name in ("server_app.py", "client_app.py"):
         ast.parse((example / "app" / "understudy_flower" / name).read_text())
     options = tomllib.loads((example / "app" / "pyproject.toml").read_text())["tool"]["flwr"]["app"]["config"]
     assert options["num-parties"] == 2
-    assert Path(options["server-config"]).is_file()
+    assert Path(options["aggregator-config"]).is_file()
 
 
 def _party(example: Path) -> Outcome:

@@ -63,4 +63,4 @@ def test_only_one_line_below_the_commands_asks_for_the_time_of_day() -> None:
     rooms = ("data", "privacy", "training", "synthesizers")
     files = [path for room in rooms for path in (ROOT / "src" / "understudy" / room).rglob("*.py")]
     found = [path.name for path in files for _ in asks.findall(Path(path).read_text(encoding="utf-8"))]
-    assert found == ["charges.py"]
+    assert found == ["store.py"]

@@ -80,7 +80,7 @@ def _files() -> list[Path]:
     files = []
     for folder, folders, names in os.walk(ROOT):
         folders[:] = [name for name in folders if name not in LEFT_OUT and not name.endswith(".egg-info")]
-        files += [Path(folder) / name for name in names]
+        files += [Path(folder) / name for name in names if name not in LEFT_OUT]  # .git is a file in a work tree
     return [path for path in files if path.suffix not in (".png", ".parquet")]
 
 

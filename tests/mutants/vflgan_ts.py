@@ -14,7 +14,7 @@ MUTANTS = (
         file="training/plan.py",
         before="share = 1 / (influence * math.sqrt(num_blocks))",
         after="share = 1 / influence",
-        tests=(f"{SOUND}::test_one_row_moves_all_blocks_together_by_at_most_the_clip_norm", BLOCKS),
+        tests=(f"{SOUND}::test_one_row_moves_all_blocks_together_by_at_most_the_clipping_norm", BLOCKS),
     ),
     Mutant(
         name="an event clipped as one row",
@@ -57,7 +57,7 @@ MUTANTS = (
             "        both = {name: torch.cat([rows[name] for rows in shown]) for name in shown[0]}\n"
             "        self.update(self._losses, shown[0], both)\n        return given"
         ),
-        tests=(f"{SOUND}::test_one_row_moves_all_blocks_together_by_at_most_the_clip_norm",),
+        tests=(f"{SOUND}::test_one_row_moves_all_blocks_together_by_at_most_the_clipping_norm",),
     ),
     Mutant(
         name="real rows added once more behind the noise",
@@ -65,7 +65,7 @@ MUTANTS = (
         file="synthesizers/vflgan_ts/updates.py",
         before="losses(fake).mean()",
         after="losses(fake).mean() + losses(real).mean()",
-        tests=(f"{SOUND}::test_one_row_moves_all_blocks_together_by_at_most_the_clip_norm",),
+        tests=(f"{SOUND}::test_one_row_moves_all_blocks_together_by_at_most_the_clipping_norm",),
     ),
     Mutant(
         name="slopes averaged over the batch",

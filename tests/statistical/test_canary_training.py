@@ -37,7 +37,7 @@ def audited(
 ) -> AuditResult:
     """One iteration of a plan, tried on scenes; enough runs to find `excess`."""
     plan = DPSGDConfig(
-        sampling_rate=0.3, iterations=9, expected_batch=4.0, clip_norm=CLIP_NORM, noise_multiplier=noise_multiplier
+        sampling_rate=0.3, iterations=9, expected_batch=4.0, clipping_norm=CLIP_NORM, noise_multiplier=noise_multiplier
     )
     runs = required_runs(1 / CHARGED, excess, alpha=FALSE_ALARM / len(tried), power=1 - missed)
     return audit_mechanism(training_iteration(plan, BLOCKS), tried, runs=runs, confidence=1 - FALSE_ALARM)
@@ -103,7 +103,7 @@ def test_a_clip_of_each_layer_is_caught_by_a_canary_in_two_layers_and_not_in_one
         gradients = clipper.collect(losses, num_units).dense()
         for key, gradient in gradients.items():
             norms = gradient.reshape(num_units, -1).norm(dim=1)
-            factors = engine.clip_factors(norms, clipper._clip_norm).nan_to_num(0)
+            factors = engine.clip_factors(norms, clipper._clipping_norm).nan_to_num(0)
             sums.by_parameter[key].add_(torch.einsum("u,u...->...", factors, gradient))
 
     monkeypatch.setattr(PerUnitClipper, "add_clipped_sum", by_layer)

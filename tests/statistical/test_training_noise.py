@@ -15,7 +15,7 @@ from understudy.training import PrivateGradient
 
 FALSE_ALARM = 1e-9
 ITERATIONS = 8000
-PLAN = plan_of(noise_multiplier=1.7, clip_norm=2.0, expected_batch=5.0)
+PLAN = plan_of(noise_multiplier=1.7, clipping_norm=2.0, expected_batch=5.0)
 SCALE = 1.7 * 2.0 / 5.0
 
 

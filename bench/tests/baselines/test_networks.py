@@ -103,7 +103,7 @@ def test_a_teacher_knows_its_own_and_nobody_votes_from_an_empty_shard() -> None:
     assert votes_of(np.zeros((0, 5)), beside, own).tolist() == [0.0] * 40
 
 
-@pytest.mark.parametrize("name", ["width", "iterations", "batch", "weight_bound", "clip_norm"])
+@pytest.mark.parametrize("name", ["width", "iterations", "batch", "weight_bound", "clipping_norm"])
 def test_a_recipe_says_what_it_expects(name: str) -> None:
     with pytest.raises(ValueError, match=f"{name}: a number above 0"):
         Recipe(**{name: 0})

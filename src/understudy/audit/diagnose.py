@@ -115,7 +115,7 @@ def _watched(public: Panel, method: DiT, noise_multiplier: float, report: Callab
     number, watch = len(examples["x"]), _Watch(model, loss, examples, recipe.iterations)
     plan = DPSGDConfig(
         sampling_rate=min(1.0, recipe.batch / number), iterations=recipe.iterations,
-        expected_batch=min(recipe.batch, number), clip_norm=recipe.clipping_norm, noise_multiplier=noise_multiplier,
+        expected_batch=min(recipe.batch, number), clipping_norm=recipe.clipping_norm, noise_multiplier=noise_multiplier,
     )  # fmt: skip
     unlimited = Guarantee(math.inf, default_delta(number))
     charge = SpendingPlan((PlanEntry(TRAINING, plan.event),), unlimited)

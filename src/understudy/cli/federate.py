@@ -45,16 +45,16 @@ def keys(output: Output, config: Config) -> None:
     )
 
 
-@app.command("server")
-def server(output: Output, config: Config) -> None:
+@app.command("aggregator")
+def aggregator(output: Output, config: Config) -> None:
     """Lead a run: wait for all parties, train with them, write the release that all have signed."""
     from understudy.federated.config import SideConfig, load
-    from understudy.federated.launch import run_server
+    from understudy.federated.launch import run_aggregator
 
     side = load(config, SideConfig)
     output.say(f"Listening at {side.address} for {', '.join(side.contract.parties)}.")
     with output.progress() as progress:
-        certificate = run_server(side, progress)
+        certificate = run_aggregator(side, progress)
     _report(output, side.out, certificate)
 
 

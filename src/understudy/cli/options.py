@@ -81,9 +81,9 @@ class Measures:
     suite: Annotated[
         list[str] | None, "Metric suite, such as general; may be repeated. Default: all installed suites."
     ] = None
-    budget: Annotated[Literal["quick", "paper"], "quick: 3 trainings of 500 updates each; paper: as published."] = (
-        "quick"
-    )
+    trainings: Annotated[
+        Literal["quick", "paper"], "Of networks that judge: quick is 3 of 500 updates each, paper is as published."
+    ] = "quick"
     thorough: Annotated[
         bool, "Measure on all series and steps, without the limit of two minutes; implied by paper."
     ] = False
@@ -101,4 +101,4 @@ class Measures:
         """How much work is done: two minutes' worth unless all of it was asked for."""
         from understudy.evaluate.metric import BRIEF, EFFORTS
 
-        return EFFORTS[self.budget] if self.thorough or self.budget == "paper" else BRIEF
+        return EFFORTS[self.trainings] if self.thorough or self.trainings == "paper" else BRIEF

@@ -101,7 +101,8 @@ def embedding(comparison: Comparison, *, seed: int = 0) -> dict[str, Any]:
     together, border = np.concatenate(clouds), len(clouds[0])
     components = min(30, *together.shape)
     reduced = PCA(n_components=components, random_state=seed)
-    flat = reduced.fit_transform(together)
+    with np.errstate(invalid="ignore"):  # shares of no variance, where all points coincide
+        flat = reduced.fit_transform(together)
     if flat.shape[1] < 2:
         flat = np.column_stack([flat, np.zeros(len(flat))])
     perplexity = min(30.0, (len(flat) - 1) / 3)

@@ -32,7 +32,7 @@ contract = "contract.toml"
 out = "keys"
 host = "127.0.0.1"  # name or address at which parties reach the aggregator
 """
-_SERVER = """\
+_AGGREGATOR = """\
 contract = "contract.toml"
 keys = "keys/aggregator"
 address = "127.0.0.1:{port}"
@@ -78,7 +78,7 @@ def write_example(folder: Path, port: int = 7443, seed: int = 0) -> list[str]:
         texts = {
             "contract": _CONTRACT,
             "keys": _KEYS,
-            "server": _SERVER.format(port=port),
+            "aggregator": _AGGREGATOR.format(port=port),
             "simulation": _SIMULATION.format(tables=tables),
         }
         for name, text in texts.items():

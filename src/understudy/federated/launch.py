@@ -49,7 +49,7 @@ ledger = {{ name = "{people}-{side}" }}
 """
 
 
-def run_server(config: SideConfig, progress: Progress) -> Certificate:
+def run_aggregator(config: SideConfig, progress: Progress) -> Certificate:
     """Leads one run to its release, and returns the certificate."""
     identity, parties = _prepared(config, (AGGREGATOR,)), config.contract.parties
     run = AggregatorRun(**_own(config, progress))
@@ -176,7 +176,7 @@ def _start(plan: Simulation, name: str, port: int) -> Side:
     with whole_file(file) as draft:
         draft.write_text(text, encoding="utf-8")
     log = plan.folder / f"{name}.log"
-    role = "server" if name == AGGREGATOR else "party"
+    role = "aggregator" if name == AGGREGATOR else "party"
     with log.open("ab") as sink:
         process = subprocess.Popen(
             [sys.executable, "-m", "understudy.cli.main", "federate", role, str(file)],
@@ -198,13 +198,13 @@ def _wait(sides: list[Side]) -> None:
             side.process.wait()
 
 
-def write_flower_app(target: Path, server_file: Path, side: SideConfig) -> list[str]:
+def write_flower_app(target: Path, config_file: Path, side: SideConfig) -> list[str]:
     """Writes the app's folder for the aggregator's file, which says `side`; returns the names of its files."""
     program = shutil.which("understudy", path=str(Path(sys.executable).parent)) or shutil.which("understudy")
     if program is None:
         raise InputError("The program `understudy` is expected on the path: the app calls it. Install the package.")
     templates = files("understudy.federated") / "flower_app"
-    known = {"understudy": program, "server": server_file.resolve(), "num_parties": len(side.contract.parties)}
+    known = {"understudy": program, "server": config_file.resolve(), "num_parties": len(side.contract.parties)}
     with whole_folder(target) as draft:
         (draft / _PACKAGE).mkdir()
         (draft / _PACKAGE / "__init__.py").touch()

@@ -176,9 +176,9 @@ class Checkpoints:
 
     def _identity(self, update: Update) -> dict[str, Any]:
         charged = [events.to_json(entry.event) for entry in self.grant.plan.entries if entry.label == TRAINING]
-        clip_norm, size = self.contract.method.recipe.clip_norm, update.flat.values.numel()
+        clipping_norm, size = self.contract.method.recipe.clipping_norm, update.flat.values.numel()
         event = charged[0] if charged else {}
-        return checkpoint.identity(self.grant.receipt, self.contract.label, event, clip_norm, size)
+        return checkpoint.identity(self.grant.receipt, self.contract.label, event, clipping_norm, size)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -364,12 +364,12 @@ class AggregatorRun(_Side):
     def _trained(self, frames: Frames, grant: Grant, facts: Facts, done: int, last: int) -> Step:
         contract, rule = self.contract, self._rule(grant, done)
         config = contract.method.run_config(contract.schema)
-        server = Aggregator(contract.parties, config, rule.aggregator, rule.batches, facts.label_share)
-        saved = self._resumed(grant, server, {"shared": server.update}, done, last)
-        frames = yield from server.lead(frames, saved.before, done, last)
+        aggregator = Aggregator(contract.parties, config, rule.aggregator, rule.batches, facts.label_share)
+        saved = self._resumed(grant, aggregator, {"shared": aggregator.update}, done, last)
+        frames = yield from aggregator.lead(frames, saved.before, done, last)
         saved.end()
         with whole_file(self.state / LOSSES) as draft:  # public in every mode
-            draft.write_text(canonical.dumps(server.losses), encoding="utf-8")
+            draft.write_text(canonical.dumps(aggregator.losses), encoding="utf-8")
         return frames
 
     def _released(self, frames: Frames, grant: Grant, facts: Facts) -> AggregatorSide:

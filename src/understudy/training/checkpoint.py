@@ -24,10 +24,12 @@ FORMAT = 2
 FILE = "checkpoint.safetensors"
 
 
-def identity(receipt: Receipt, label: str, event: dict[str, Any], clip_norm: float, parameters: int) -> dict[str, Any]:
+def identity(
+    receipt: Receipt, label: str, event: dict[str, Any], clipping_norm: float, parameters: int
+) -> dict[str, Any]:
     """Returns what a checkpoint must agree on with the run that resumes from it."""
     run = {"ledger": receipt.ledger, "run": receipt.run, "label": label}
-    return {**run, "event": event, "clip_norm": clip_norm, "parameters": parameters}
+    return {**run, "event": event, "clipping_norm": clipping_norm, "parameters": parameters}
 
 
 def save(

@@ -127,7 +127,7 @@ class _Run:
     def execute(self, checkpoints: Checkpoints | None, progress: Report | None) -> None:
         """Runs block after block: count, iterate, save."""
         event, size = to_json(self._plan.event), self._flat.values.numel()
-        identity = checkpoint.identity(self._grant.receipt, self._label, event, self._plan.clip_norm, size)
+        identity = checkpoint.identity(self._grant.receipt, self._label, event, self._plan.clipping_norm, size)
         state = (self._flat, self._optimiser, self._average)
         done = self._grant.executed[self._label]
         if checkpoints is not None:

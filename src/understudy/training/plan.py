@@ -24,14 +24,14 @@ class DPSGDConfig:
 
     Privacy:
         Neighbours differ by one added or removed unit. An iteration samples units (or windows) at `sampling_rate`,
-        clips each of them to `clip_norm`, adds N(0, (noise_multiplier · clip_norm)²) to every coordinate of the sum,
+        clips each of them to C = `clipping_norm`, adds N(0, (noise_multiplier · C)²) to every coordinate of the sum,
         also to an empty one, and divides by `expected_batch`. `event` prices all iterations.
 
     Attributes:
         sampling_rate: probability with which each unit (or window) takes part in one iteration.
         iterations: optimiser updates; not epochs, which would depend on the private number of units.
         expected_batch: what the noisy sum is divided by: rate · declared population.
-        clip_norm: clipping norm of one unit's (or window's) gradient.
+        clipping_norm: clipping norm of one unit's (or window's) gradient.
         noise_multiplier: noise standard deviation ÷ clip norm; None until calibrated.
         max_windows: windows that one unit owns at most, where single windows are sampled and clipped; None samples
             whole units, each of which shows one of its windows.
@@ -40,7 +40,7 @@ class DPSGDConfig:
     sampling_rate: float
     iterations: int
     expected_batch: float
-    clip_norm: float = 1.0
+    clipping_norm: float = 1.0
     noise_multiplier: float | None = None
     max_windows: int | None = None
 
@@ -48,9 +48,9 @@ class DPSGDConfig:
         self._event(1.0)  # refuses a rate or a number that no event has
         if not 0 < self.expected_batch < float("inf"):
             raise InputError(f"Expected a positive expected_batch, got {self.expected_batch}.")
-        if not SMALLEST_CLIP <= self.clip_norm <= 1e6:
+        if not SMALLEST_CLIP <= self.clipping_norm <= 1e6:
             raise InputError(
-                f"Expected clip_norm between {SMALLEST_CLIP} and 1e6, got {self.clip_norm}. Rescale the loss."
+                f"Expected clipping_norm between {SMALLEST_CLIP} and 1e6, got {self.clipping_norm}. Rescale the loss."
             )
 
     @property
@@ -68,7 +68,7 @@ class DPSGDConfig:
     @cached_property
     def noise_scale(self) -> float:
         """Standard deviation of the noise on every coordinate of the clipped sum."""
-        return self.event.noise_multiplier * self.clip_norm
+        return self.event.noise_multiplier * self.clipping_norm
 
     def calibrated(self, guarantee: Guarantee, *, others: Iterable[Event] = ()) -> "DPSGDConfig":
         """Return a copy with the least noise, rounded up, that meets `guarantee` in composition with `others`."""
@@ -96,7 +96,9 @@ class DPSGDConfig:
         assert self.max_windows is None
         share = 1 / (influence * math.sqrt(num_blocks))
         noise_multiplier = self.event.noise_multiplier / share
-        return replace(self, clip_norm=max(SMALLEST_CLIP, self.clip_norm * share), noise_multiplier=noise_multiplier)
+        return replace(
+            self, clipping_norm=max(SMALLEST_CLIP, self.clipping_norm * share), noise_multiplier=noise_multiplier
+        )
 
 
 def training_plan(config: DPSGDConfig, shares: Mapping[str, float], guarantee: Guarantee) -> SpendingPlan:
@@ -107,14 +109,14 @@ def training_plan(config: DPSGDConfig, shares: Mapping[str, float], guarantee: G
     return SpendingPlan((*releases, PlanEntry(TRAINING, training)), guarantee)
 
 
-def charged_config(event: Event, population: int, clip_norm: float) -> DPSGDConfig:
+def charged_config(event: Event, population: int, clipping_norm: float) -> DPSGDConfig:
     """Return the configuration of a charged event, for a declared population."""
     assert isinstance(event, SubsampledGaussian | MixtureOfGaussians)
     return DPSGDConfig(
         sampling_rate=event.sampling_rate,
         iterations=event.iterations,
         expected_batch=event.sampling_rate * population,
-        clip_norm=clip_norm,
+        clipping_norm=clipping_norm,
         noise_multiplier=event.noise_multiplier,
         max_windows=event.max_windows if isinstance(event, MixtureOfGaussians) else None,
     )

@@ -106,10 +106,10 @@ class PrivateGradient:
 
     def __init__(self, model: nn.Module, plan: DPSGDConfig, noise: NoiseSource, max_units: int | None = None) -> None:
         self._model, self._plan = model, plan
-        self._clipper = PerUnitClipper(model, plan.clip_norm)
+        self._clipper = PerUnitClipper(model, plan.clipping_norm)
         self.flat = FlatParameters(self._clipper.parameters)
         self._sums = Sums(self._clipper.parameters)
-        step = gradient_step(min(plan.clip_norm, plan.noise_scale), self.flat.values.numel())
+        step = gradient_step(min(plan.clipping_norm, plan.noise_scale), self.flat.values.numel())
         self._reserve = NormalReserve(noise, plan.noise_scale, step)
         self._max_units = max_units or units_that_fit(self.flat.values)
 

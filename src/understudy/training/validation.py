@@ -128,7 +128,7 @@ def _check_alone(model: nn.Module, loss: Loss, batch: Batch, num_units: int) -> 
 
     Every unit draws its own random numbers meanwhile, so that losses that draw at random can be compared as well.
     """
-    clipper = PerUnitClipper(model, clip_norm=1.0)
+    clipper = PerUnitClipper(model, clipping_norm=1.0)
     by_unit = per_unit_draws(lambda size: _seeded(model, loss, _of_units(batch, range(size))), (num_units, 2))
 
     def gradients(units: Sequence[int]) -> Tensor:
@@ -165,7 +165,7 @@ def _of_units(batch: Batch, units: Iterable[int]) -> Batch:
 
 def _check_gradients(model: nn.Module, loss: Loss, batch: Batch, num_units: int, losses: Tensor) -> None:
     """Compares the engine with one ordinary backward per unit of the same forward."""
-    clipper, truths = PerUnitClipper(model, clip_norm=1.0), []
+    clipper, truths = PerUnitClipper(model, clipping_norm=1.0), []
     found = _found(clipper, lambda: _seeded(model, loss, batch), num_units)
     of_unit = losses.reshape(num_units, -1).mean(1)
     for unit in range(num_units):

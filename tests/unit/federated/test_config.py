@@ -42,7 +42,7 @@ PARTY = {
 ODD = (
     "nan", "inf", "-inf", "-1", "0", "1e400", "10000000000000000000000000000000", "true", '""', '"\\u0000"', '"/"',
     "[]", "[[]]", "{}", "{ x = 1 }", "2024-01-01", '"' + "x" * 5000 + '"', "{ iterations = 0 }", "{ features = [] }",
-    "{ epsilon = -1 }", "{ delta = 2.0 }", "{ max_runs = 0 }", "{ iterations = 1.5 }", "{ clip_norm = nan }",
+    "{ epsilon = -1 }", "{ delta = 2.0 }", "{ max_runs = 0 }", "{ iterations = 1.5 }", "{ clipping_norm = nan }",
 )  # fmt: skip
 
 

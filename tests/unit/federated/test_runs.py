@@ -251,7 +251,7 @@ def test_a_party_that_means_another_run_is_refused_uncharged(tmp_path: Path, cha
     made, agreed = usual(tmp_path, panel), contract(panel.schema)
     other = {
         "schema": replace(agreed, schema=replace(panel.schema, name="sine-6b")),
-        "recipe": replace(agreed, method=replace(agreed.method, recipe=replace(SMALL, clip_norm=2.0))),
+        "recipe": replace(agreed, method=replace(agreed.method, recipe=replace(SMALL, clipping_norm=2.0))),
         "guarantee": replace(agreed, guarantee=replace(agreed.guarantee, delta=1e-7)),
     }[changed]
     made.members["shop"] = replace(made.members["shop"], contract=other)

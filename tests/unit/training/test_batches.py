@@ -25,14 +25,14 @@ def data(num_windows: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
 def summed(windows: UnitWindows, drawn: np.ndarray, max_windows: int | None = None) -> torch.Tensor:
     """The clipped sum without noise."""
     torch.manual_seed(0)
-    plan = plan_of(clip_norm=CLIP, expected_batch=1.0, max_windows=max_windows)
+    plan = plan_of(clipping_norm=CLIP, expected_batch=1.0, max_windows=max_windows)
     gradient = PrivateGradient(nn.Linear(3, 1), plan, NoiseSource.constant(0.0), max_units=4)
     gradient.write(squared_error, windows, drawn, torch.Generator())
     return gradient.flat.gradient.clone()
 
 
 @pytest.mark.parametrize("num_windows", [1, 5, 10_000])
-def test_a_unit_moves_the_sum_by_the_clip_norm_however_many_windows_it_has(num_windows: int) -> None:
+def test_a_unit_moves_the_sum_by_the_clipping_norm_however_many_windows_it_has(num_windows: int) -> None:
     arrays, unit = data(num_windows)
     everyone = windows_of(arrays, unit)
     with_it = summed(everyone, np.arange(OTHERS + 1))
@@ -42,7 +42,7 @@ def test_a_unit_moves_the_sum_by_the_clip_norm_however_many_windows_it_has(num_w
 
 
 @pytest.mark.parametrize("cap", [1, 5])
-def test_a_unit_with_capped_windows_moves_the_sum_by_at_most_cap_times_the_clip_norm(cap: int) -> None:
+def test_a_unit_with_capped_windows_moves_the_sum_by_at_most_cap_times_the_clipping_norm(cap: int) -> None:
     arrays, unit = data(cap)
     everyone = windows_of(arrays, unit, cap)
     with_it = summed(everyone, np.arange(OTHERS + cap), cap)

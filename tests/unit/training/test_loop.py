@@ -34,7 +34,7 @@ def error_of(task: object) -> float:
 def test_a_model_learns_under_noise() -> None:
     task = regression_task(500)
     before = error_of(task)
-    plan = plan_of(iterations=150, expected_batch=100.0, clip_norm=1.0)
+    plan = plan_of(iterations=150, expected_batch=100.0, clipping_norm=1.0)
     train(task, plan, grant_for(plan), optimisation=Optimisation(make=adam(0.05), warm_up=10))
     assert error_of(task) < 0.2 * before
 

@@ -42,14 +42,14 @@ def test_drawing_windows_is_a_mixture_and_costs_more_at_the_same_noise() -> None
 
 def test_a_plan_is_frozen_and_its_event_follows_from_it() -> None:
     plan = replace(CONFIG, noise_multiplier=1.5)
-    for name in ("clip_norm", "event"):
+    for name in ("clipping_norm", "event"):
         with pytest.raises(FrozenInstanceError):
             setattr(plan, name, None)
     assert replace(plan, noise_multiplier=0.1).event == SubsampledGaussian(0.05, 0.1, 40)
 
 
-def test_noise_is_scaled_by_the_clip_norm() -> None:
-    assert replace(CONFIG, clip_norm=0.5, noise_multiplier=3.0).noise_scale == 1.5
+def test_noise_is_scaled_by_the_clipping_norm() -> None:
+    assert replace(CONFIG, clipping_norm=0.5, noise_multiplier=3.0).noise_scale == 1.5
 
 
 def test_a_plan_without_noise_is_refused() -> None:
@@ -65,8 +65,8 @@ def test_a_plan_without_noise_is_refused() -> None:
         {"iterations": 0},
         {"max_windows": 0},
         {"expected_batch": 0.0},
-        {"clip_norm": 0.0},
-        {"clip_norm": float("nan")},
+        {"clipping_norm": 0.0},
+        {"clipping_norm": float("nan")},
     ],
     ids=str,
 )
@@ -77,13 +77,13 @@ def test_impossible_numbers_are_refused(changes: dict[str, float]) -> None:
 
 @pytest.mark.parametrize("influence", [1, 6])
 @pytest.mark.parametrize("num_blocks", [2, 3, 11])
-def test_blocks_together_are_as_long_as_the_clip_norm_and_noised_like_the_whole(
+def test_blocks_together_are_as_long_as_the_clipping_norm_and_noised_like_the_whole(
     num_blocks: int, influence: int
 ) -> None:
-    config = DPSGDConfig(sampling_rate=0.1, iterations=5, expected_batch=7.0, clip_norm=15.0, noise_multiplier=0.8)
+    config = DPSGDConfig(sampling_rate=0.1, iterations=5, expected_batch=7.0, clipping_norm=15.0, noise_multiplier=0.8)
     whole = config
     block = whole.split(num_blocks, influence)
-    assert math.isclose(influence * math.sqrt(num_blocks) * block.clip_norm, whole.clip_norm)
+    assert math.isclose(influence * math.sqrt(num_blocks) * block.clipping_norm, whole.clipping_norm)
     assert math.isclose(block.noise_scale, whole.noise_scale)
     assert block.expected_batch == whole.expected_batch
     assert isinstance(block.event, SubsampledGaussian)
@@ -92,17 +92,17 @@ def test_blocks_together_are_as_long_as_the_clip_norm_and_noised_like_the_whole(
 
 @pytest.mark.parametrize("influence", [40, 1000])
 def test_a_clip_that_float32_could_not_vouch_for_grows_together_with_its_noise(influence: int) -> None:
-    config = DPSGDConfig(sampling_rate=0.1, iterations=5, expected_batch=7.0, clip_norm=1.5, noise_multiplier=0.8)
+    config = DPSGDConfig(sampling_rate=0.1, iterations=5, expected_batch=7.0, clipping_norm=1.5, noise_multiplier=0.8)
     block = config.split(3, influence)
-    reach = influence * math.sqrt(3) * block.clip_norm  # of a unit, over all blocks
-    assert block.clip_norm == SMALLEST_CLIP
+    reach = influence * math.sqrt(3) * block.clipping_norm  # of a unit, over all blocks
+    assert block.clipping_norm == SMALLEST_CLIP
     assert math.isclose(block.noise_scale, 0.8 * reach)
 
 
 def test_no_plan_has_a_smaller_clip() -> None:
     plan = DPSGDConfig(sampling_rate=0.1, iterations=5, expected_batch=7.0, noise_multiplier=0.8)
-    with pytest.raises(InputError, match="clip_norm"):
-        replace(plan, clip_norm=SMALLEST_CLIP / 2)
+    with pytest.raises(InputError, match="clipping_norm"):
+        replace(plan, clipping_norm=SMALLEST_CLIP / 2)
 
 
 def draws(sampling_rate: float, iterations: int, num_units: int, noise: NoiseSource, done: int = 0) -> list:

@@ -32,7 +32,7 @@ def test_every_parameter_gets_exactly_the_stated_noise(name: str) -> None:
     found = []
     for value in (0.0, 1.0):
         torch.manual_seed(0)
-        gradient = gradient_of(NETWORKS[name](), NoiseSource.constant(value), clip_norm=0.5, noise_multiplier=3.0)
+        gradient = gradient_of(NETWORKS[name](), NoiseSource.constant(value), clipping_norm=0.5, noise_multiplier=3.0)
         gradient.finish()
         found.append(gradient.flat.gradient)
     difference = found[1] - found[0]
@@ -51,12 +51,12 @@ def test_the_sum_is_divided_by_the_expected_batch_and_not_by_the_realised_one() 
     norms = []
     for drawn in (np.arange(6), np.arange(12)):
         torch.manual_seed(0)
-        gradient = gradient_of(nn.Linear(3, 1), NoiseSource.constant(0.0), clip_norm=0.1)
+        gradient = gradient_of(nn.Linear(3, 1), NoiseSource.constant(0.0), clipping_norm=0.1)
         gradient.write(squared_error, windows, drawn, torch.Generator())
         norms.append(gradient.flat.gradient * 20.0)
     assert float(norms[1].norm()) <= 12 * 0.1
     torch.manual_seed(0)
-    rest = gradient_of(nn.Linear(3, 1), NoiseSource.constant(0.0), clip_norm=0.1)
+    rest = gradient_of(nn.Linear(3, 1), NoiseSource.constant(0.0), clipping_norm=0.1)
     rest.write(squared_error, windows, np.arange(6, 12), torch.Generator())
     assert torch.allclose(norms[1] - norms[0], rest.flat.gradient * 20.0, atol=0.1 * 2**-11)  # a step of the lattice
 
@@ -67,7 +67,7 @@ def test_memory_chunks_do_not_change_the_gradient(units: int) -> None:
     for chunk in (100, units):
         torch.manual_seed(0)
         model = nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 1))
-        gradient = gradient_of(model, NoiseSource.constant(0.0), chunk, clip_norm=0.1)
+        gradient = gradient_of(model, NoiseSource.constant(0.0), chunk, clipping_norm=0.1)
         gradient.write(squared_error, windows_of(regression_arrays(11)), np.arange(11), torch.Generator())
         results.append(gradient.flat.gradient.clone())
     assert torch.allclose(results[0], results[1], rtol=1e-5, atol=1e-8)

@@ -244,17 +244,17 @@ class _Stack:
 
     def _noise_first_layers(self, noise_multiplier: float) -> None:
         """Clips and noises the first layer of every discriminator and extractor by itself (Eq. 16 and 17)."""
-        clip_norm = 1 / self._recipe.batch
+        clipping_norm = 1 / self._recipe.batch
         firsts = [(party.judges, party.depth[0]) for party in self.parties]
         firsts += [(party.extractor, "layer") for party in self.parties]
         for layers, name in firsts:
             gradients = [_gradient(layers.parameters[f"{name}.{kind}"]).flatten(1) for kind in ("weight", "bias")]
             norm = torch.cat(gradients, 1).norm(dim=1, keepdim=True)
             for gradient in gradients:
-                gradient /= (norm / clip_norm).clamp(min=1)
-                step = gradient_step(clip_norm, gradient.numel())
+                gradient /= (norm / clipping_norm).clamp(min=1)
+                step = gradient_step(clipping_norm, gradient.numel())
                 if step not in self._reserves:
-                    self._reserves[step] = NormalReserve(self._noise, noise_multiplier * 2 * clip_norm, step)
+                    self._reserves[step] = NormalReserve(self._noise, noise_multiplier * 2 * clipping_norm, step)
                 self._reserves[step].add_to(gradient.view(-1))
 
     def _latents(self) -> Tensor:

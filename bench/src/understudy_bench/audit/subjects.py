@@ -69,14 +69,14 @@ def vertical(**options: object) -> Synthesizer:
     from understudy.synthesizers.vflgan_ts.recipe import Recipe
 
     own = {name: options.pop(name) for name in ("mode", "scale") if name in options}
-    chosen = {"iterations": 3, "batch": POPULATION, "features": 16, "clip_norm": 0.2, **options}
+    chosen = {"iterations": 3, "batch": POPULATION, "features": 16, "clipping_norm": 0.2, **options}
     return METHODS["vflgan-ts"](recipe=Recipe(**chosen), **own)  # type: ignore[arg-type,call-arg]
 
 
 def _dp_gan() -> Synthesizer:
     from understudy_bench.baselines.dp_gan import Recipe
 
-    small = Recipe(width=8, iterations=3, batch=POPULATION, clip_norm=0.1)
+    small = Recipe(width=8, iterations=3, batch=POPULATION, clipping_norm=0.1)
     return METHODS["dp-gan"](recipe=small)  # type: ignore[call-arg]
 
 

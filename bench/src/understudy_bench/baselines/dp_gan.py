@@ -51,7 +51,7 @@ class Recipe:
         rounds: Updates of the critic for one of the generator.
         weight_bound: What every weight of the critic is kept within.
         critic_rate, generator_rate: Learning rates.
-        clip_norm: The most one unit may weigh in a sum of gradients.
+        clipping_norm: The most one unit may weigh in a sum of gradients.
     """
 
     width: int = 64
@@ -61,7 +61,7 @@ class Recipe:
     weight_bound: float = 0.1
     critic_rate: float = 1e-3
     generator_rate: float = 1e-3
-    clip_norm: float = 1.0
+    clipping_norm: float = 1.0
 
     def __post_init__(self) -> None:
         require_above_zero(self, *vars(self))
@@ -109,7 +109,7 @@ class DpGan(Synthesizer):
         if self.mode == "ads-gan":
             return self._learn_without_privacy(private, grant, layout, bought, progress)
         contest = Contest(layout, bought, self.recipe, self.seed)
-        config = charged_config(grant.plan.event(TRAINING), private.population, self.recipe.clip_norm)
+        config = charged_config(grant.plan.event(TRAINING), private.population, self.recipe.clipping_norm)
         unit = None if schema.unit.kind == "event" else private.panel.unit
         train(
             Task(
@@ -171,7 +171,7 @@ class DpGan(Synthesizer):
             sampling_rate=1.0 if contributions is None else min(1.0, self.recipe.batch / contributions),
             iterations=self.recipe.iterations,
             expected_batch=self.recipe.batch,
-            clip_norm=self.recipe.clip_norm,
+            clipping_norm=self.recipe.clipping_norm,
             max_windows=self.influence(schema) if schema.unit.kind == "event" else None,
         )
 

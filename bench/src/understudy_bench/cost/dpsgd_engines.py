@@ -43,7 +43,7 @@ def ours(work: Workload) -> Step:
         sampling_rate=0.1,
         iterations=1,
         expected_batch=work.num_units,
-        clip_norm=_CLIP,
+        clipping_norm=_CLIP,
         noise_multiplier=_NOISE,
     )
     gradient = PrivateGradient(work.model, config, NoiseSource.secure())

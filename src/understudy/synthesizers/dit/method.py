@@ -271,7 +271,7 @@ class DiT(Synthesizer):
             sampling_rate=rate,
             iterations=recipe.iterations,
             expected_batch=rate * contributions if contributions else float(recipe.batch),
-            clip_norm=recipe.clipping_norm,
+            clipping_norm=recipe.clipping_norm,
             max_windows=self.influence(schema) if schema.unit.kind == "event" else None,
         )
 

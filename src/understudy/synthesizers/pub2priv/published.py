@@ -169,7 +169,7 @@ class PublishedDiffusion:
             rate = min(1.0, recipe.batch / size)
         return DPSGDConfig(
             sampling_rate=rate, iterations=recipe.iterations, expected_batch=rate * (size or 1),
-            clip_norm=recipe.clipping_norm,
+            clipping_norm=recipe.clipping_norm,
             max_windows=2 * schema.unit.max_series if schema.unit.kind == "event" else None,
         )  # fmt: skip
 

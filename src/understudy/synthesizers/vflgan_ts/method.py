@@ -197,7 +197,7 @@ class VFLGANTS(Synthesizer):
         noise = training.noise_multiplier * math.sqrt(number)
         return (
             f"{len(columns)} parties and an aggregator noise {number} parameters {training.iterations} times: the sum "
-            f"of {drawn:.3g} gradients of length {self.recipe.clip_norm:g} at the most against noise of length "
+            f"of {drawn:.3g} gradients of length {self.recipe.clipping_norm:g} at the most against noise of length "
             f"{noise:.3g}.",
             self.trust(learned, plan)[-1],
         )
@@ -263,7 +263,7 @@ class VFLGANTS(Synthesizer):
             sampling_rate=1.0 if schema.unit.kind == "event" else rate,
             iterations=recipe.iterations,
             expected_batch=recipe.batch,
-            clip_norm=recipe.clip_norm,
+            clipping_norm=recipe.clipping_norm,
         )
 
 

@@ -98,7 +98,7 @@ def sound_rule(
 
     Privacy: the caller counts iterations as executed before they run.
     """
-    plan = charged_config(training_event(grant.plan), population, recipe.clip_norm)
+    plan = charged_config(training_event(grant.plan), population, recipe.clipping_norm)
     executed = grant.executed[TRAINING]
     update = partial(ClippedUpdate, block=plan.split(num_parties + 1, influence), noise=grant.noise)
 
@@ -121,7 +121,7 @@ def unprotected_rule(mode: str, grant: Grant, recipe: Recipe, population: int, s
     rate = min(1.0, recipe.batch / population)
     noise = claimed_noise(CLAIMED_EPSILON, rate, recipe.iterations, grant.plan.guarantee.delta)
     # C = 1/64 on the mean of a batch of 64, as in the released code; the shared discriminator takes raw gradients.
-    update = partial(FirstLayerUpdate, clip_norm=1 / recipe.batch, noise_multiplier=noise, noise=grant.noise)
+    update = partial(FirstLayerUpdate, clipping_norm=1 / recipe.batch, noise_multiplier=noise, noise=grant.noise)
     return Rule(update, PlainUpdate, batches)
 
 

@@ -170,7 +170,7 @@ class Party:
 
 
 class Aggregator:
-    """What the server computes: batches, the latents all parties share, and the shared discriminator.
+    """What the aggregator computes: batches, the latents all parties share, and the shared discriminator.
 
     Privacy: it sees the features of every sampled row, which can be inverted, and sends each party gradients that
     depend on the others' rows. It is trusted. In `sound` mode its own parameters are clipped and noised like those of
@@ -283,15 +283,18 @@ class FirstLayerUpdate(PlainUpdate):
     gradients of the same rows.
     """
 
-    def __init__(self, groups: Groups, clip_norm: float, noise_multiplier: float, noise: NoiseSource) -> None:
+    def __init__(self, groups: Groups, clipping_norm: float, noise_multiplier: float, noise: NoiseSource) -> None:
         super().__init__(groups)
         linears = (
             [own for own in module.modules() if isinstance(own, StackedLinear | nn.Linear)] for module, _ in groups
         )
         self._first = [layers[0] for layers in linears]
         largest = max(parameter.numel() for layer in self._first for parameter in layer.parameters())
-        step = gradient_step(clip_norm, largest)
-        self._clip_norm, self._reserve = clip_norm, NormalReserve(noise, noise_multiplier * 2 * clip_norm, step)
+        step = gradient_step(clipping_norm, largest)
+        self._clipping_norm, self._reserve = (
+            clipping_norm,
+            NormalReserve(noise, noise_multiplier * 2 * clipping_norm, step),
+        )
 
     def change_gradient(self) -> None:
         """Clips and noises the gradient of the whole batch, real and synthetic rows together."""
@@ -304,7 +307,7 @@ class FirstLayerUpdate(PlainUpdate):
         """Clips and noises gradients [network, parameter] in place."""
         norm = torch.cat(gradients, 1).norm(dim=1, keepdim=True)
         for gradient in gradients:
-            gradient /= (norm / self._clip_norm).clamp(min=1)  # Eq. 16
+            gradient /= (norm / self._clipping_norm).clamp(min=1)  # Eq. 16
             self._reserve.add_to(gradient.view(-1))  # Eq. 17
 
 

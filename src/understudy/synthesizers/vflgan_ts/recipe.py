@@ -24,17 +24,17 @@ class Recipe:
         batch: Synthetic rows per iteration, and the expected number of private ones.
         learning_rate: Of generators and attribute discriminators; extractors and the shared discriminator get half.
         features: Features by which a party shows a row to the aggregator; widths of all discriminators follow from it.
-        clip_norm: Clipping norm of one unit's gradient, over all parties and the aggregator (mode `sound`).
+        clipping_norm: Clipping norm of one unit's gradient, over all parties and the aggregator (mode `sound`).
     """
 
     iterations: int = 600
     batch: int = 128
     learning_rate: float = 4e-3
     features: int = 64
-    clip_norm: float = 1.0
+    clipping_norm: float = 1.0
 
     def __post_init__(self) -> None:
-        require_above_zero(self, "iterations", "batch", "features", "learning_rate", "clip_norm")
+        require_above_zero(self, "iterations", "batch", "features", "learning_rate", "clipping_norm")
 
     @property
     def coupling(self) -> float:

@@ -41,12 +41,12 @@ class PerUnitClipper:
     on a copy of their parameters per unit (logged once).
 
     Privacy:
-        Adding or removing one unit moves what `add_clipped_sum` adds by at most `clip_norm` in L2, whatever the
+        Adding or removing one unit moves what `add_clipped_sum` adds by at most `clipping_norm` in L2, whatever the
         network, the loss or the data, as long as one unit's loss does not depend on another unit
         (`training.validation` checks that). A unit whose gradient is not finite contributes zero.
     """
 
-    def __init__(self, model: nn.Module, clip_norm: float) -> None:
+    def __init__(self, model: nn.Module, clipping_norm: float) -> None:
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         if not self.parameters:
             raise InputError("Expected a model with trainable parameters, got none. Nothing would be trained.")
@@ -62,7 +62,7 @@ class PerUnitClipper:
             )
         self._by_id = {id(parameter): parameter for parameter in self.parameters}
         self._model = model
-        self._clip_norm = clip_norm
+        self._clipping_norm = clipping_norm
         self._patch = Patch(model, Expand.UNKNOWN)
         self._pool = Pool(self.parameters[0])
 
@@ -77,7 +77,7 @@ class PerUnitClipper:
         """
         collector = self.collect(losses, num_units)
         with torch.no_grad():
-            collector.add_weighted_sum(clip_factors(collector.norms(), self._clip_norm), sums, in_all)
+            collector.add_weighted_sum(clip_factors(collector.norms(), self._clipping_norm), sums, in_all)
 
     def collect(self, losses: Losses, num_units: int) -> Collector:
         """Runs forward and backward and returns the gradients of every unit, not yet clipped.
@@ -108,9 +108,9 @@ class PerUnitClipper:
         self._patch = Patch(self._model, expand)
 
 
-def clip_factors(norms: Tensor, clip_norm: float) -> Tensor:
-    """Returns the clipping factor of each unit: factor · norm ≤ clip_norm · (1 − margin), and at most 1."""
-    return norms.reciprocal().mul_(clip_norm * (1 - NORM_MARGIN)).clamp_(max=1.0)
+def clip_factors(norms: Tensor, clipping_norm: float) -> Tensor:
+    """Returns the clipping factor of each unit: factor · norm ≤ clipping_norm · (1 − margin), and at most 1."""
+    return norms.reciprocal().mul_(clipping_norm * (1 - NORM_MARGIN)).clamp_(max=1.0)
 
 
 def _terms_per_unit(losses: Tensor, num_units: int) -> int:

@@ -143,7 +143,7 @@ def test_the_clip_bounds_a_unit_however_often_it_is_shown() -> None:
     columns = NormalScores(panel.schema, public_marginals(panel), model.patch, np.zeros(0))
     examples = columns.examples(panel.values, panel.static, np.zeros(1, dtype=np.int64), None)
     windows = UnitWindows(examples, panel.unit, np.random.default_rng(0))
-    plan = DPSGDConfig(sampling_rate=1.0, iterations=1, expected_batch=1.0, clip_norm=0.5, noise_multiplier=1.0)
+    plan = DPSGDConfig(sampling_rate=1.0, iterations=1, expected_batch=1.0, clipping_norm=0.5, noise_multiplier=1.0)
     gradient = PrivateGradient(model, plan, NoiseSource.constant(0))
     loss = method.denoising(panel.schema, np.array(NO_AUTOCOVARIANCE)[:, None]).loss
     gradient.write(loss, windows, np.array([0]), torch.Generator().manual_seed(0))

@@ -68,7 +68,7 @@ def test_per_unit_gradients_of_a_lipschitz_penalty_are_those_of_one_backward_per
         penalty = lipschitz_penalty(energy, at[rows], condition[rows])
         return energy(x[rows], condition[rows]) + penalty
 
-    clipper = PerUnitClipper(energy, clip_norm=1.0)
+    clipper = PerUnitClipper(energy, clipping_norm=1.0)
     found = clipper.collect(losses, UNITS)
     dense, norms = found.dense(), found.norms()
     for unit in range(UNITS):
@@ -88,7 +88,7 @@ def test_uses_of_a_layer_that_cancel_are_not_clipped_less_than_they_weigh() -> N
     def losses() -> Tensor:
         return 1e3 * (layer(x + tiny) - layer(x)).sum(1)
 
-    clipper = PerUnitClipper(layer, clip_norm=1.0)
+    clipper = PerUnitClipper(layer, clipping_norm=1.0)
     collected = clipper.collect(losses, UNITS)
     true = collected.dense()[id(layer.weight)].double().flatten(1).norm(dim=1)
     assert bool((collected.norms() >= true * (1 - 1e-3)).all())

@@ -151,7 +151,7 @@ def test_one_unit_moves_the_sum_of_gradients_by_at_most_the_clipping_norm() -> N
     core = chosen.diffusion(panel.schema)
     encoding = core.encoding(fit(chosen, panel, noise=NoiseSource.seeded(1)).arrays)
     examples = core.examples(panel, encoding)
-    config = DPSGDConfig(sampling_rate=1, iterations=1, expected_batch=1, clip_norm=0.5, noise_multiplier=1.0)
+    config = DPSGDConfig(sampling_rate=1, iterations=1, expected_batch=1, clipping_norm=0.5, noise_multiplier=1.0)
 
     def total(units: np.ndarray) -> torch.Tensor:
         model = core.network()

@@ -218,7 +218,7 @@ def test_sound_noises_every_owner_of_a_whole_run() -> None:
         gradients.append(run.gradient)
     event = plan.event("training")
     assert isinstance(event, SubsampledGaussian)
-    noise = event.noise_multiplier * recipe.clip_norm / (event.sampling_rate * 500)
+    noise = event.noise_multiplier * recipe.clipping_norm / (event.sampling_rate * 500)
     assert torch.allclose(gradients[1] - gradients[0], torch.full_like(gradients[0], noise), rtol=1e-4)
 
 

@@ -38,7 +38,7 @@ def test_nothing_is_dropped_where_a_guarantee_is_claimed() -> None:
 def moved() -> float:
     """How far a unit among others moves one iteration's gradients, in clip norms, if all randomness is known."""
     schema = toy_schema(population=POPULATION)
-    method = VFLGANTS(recipe=Recipe(iterations=1, batch=POPULATION, features=16, clip_norm=0.1))
+    method = VFLGANTS(recipe=Recipe(iterations=1, batch=POPULATION, features=16, clipping_norm=0.1))
     absent, present = panel_scenes(schema, num_others=200, rng=np.random.default_rng(0))["ones, others ordinary"]
     present = present.take_units(np.roll(np.arange(present.num_units), 1))  # it stands before the others
     reach = reach_of(Neighbours(method=method, absent=absent, present=present, guarantee=MUCH))

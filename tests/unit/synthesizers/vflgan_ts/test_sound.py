@@ -24,7 +24,7 @@ EXTREMES = {"usual": 1.0, "huge": 1e4, "tiny": 1e-4, "opposed": -1.0}
 def test_noise_goes_on_every_parameter_that_has_seen_real_rows() -> None:
     """Noise of 0, then of 1: the gradients differ by exactly σC / expected batch everywhere."""
     gradients = [_one_iteration(rows(), NoiseSource.constant(value)).gradient for value in (0, 1)]
-    noise = PLAN.noise_multiplier * PLAN.clip_norm / PLAN.expected_batch
+    noise = PLAN.noise_multiplier * PLAN.clipping_norm / PLAN.expected_batch
     assert torch.allclose(gradients[1] - gradients[0], torch.full_like(gradients[0], noise), rtol=1e-5)
 
 
@@ -38,13 +38,13 @@ def test_everything_that_depends_on_real_rows_is_among_the_noised_parameters() -
 
 @pytest.mark.parametrize("extreme", EXTREMES)
 @pytest.mark.parametrize("seed", range(4))
-def test_one_row_moves_all_blocks_together_by_at_most_the_clip_norm(extreme: str, seed: int) -> None:
+def test_one_row_moves_all_blocks_together_by_at_most_the_clipping_norm(extreme: str, seed: int) -> None:
     base, more = rows(8, seed), rows(1, seed + 50, EXTREMES[extreme])
     both = {name: _joined(base[name], more[name]) for name in NAMES}
     moved = _sum_of(both) - _sum_of(base)
-    assert moved.norm() <= PLAN.clip_norm * (1 + 1e-6)
+    assert moved.norm() <= PLAN.clipping_norm * (1 + 1e-6)
     if extreme == "huge":
-        assert moved.norm() > 0.9 * PLAN.clip_norm  # every block is clipped: the bound is reached
+        assert moved.norm() > 0.9 * PLAN.clipping_norm  # every block is clipped: the bound is reached
 
 
 def test_a_row_that_nobody_clips_would_move_it_further() -> None:
@@ -56,7 +56,7 @@ def test_a_row_that_nobody_clips_would_move_it_further() -> None:
         run = world(held, SMALL, PlainUpdate)
         converse(*run.sides)
         sums.append(run.gradient * len(held["bank"].series))
-    assert (sums[1] - sums[0]).norm() > 3 * PLAN.clip_norm
+    assert (sums[1] - sums[0]).norm() > 3 * PLAN.clipping_norm
 
 
 def test_a_row_changes_no_other_rows_gradient_at_the_aggregator() -> None:
@@ -79,7 +79,7 @@ def test_an_empty_batch_is_noised_like_any_other() -> None:
         run = world(rows(), SMALL, clipped(PLAN, NoiseSource.constant(value)), batches=nobody)
         converse(*run.sides)
         gradients.append(run.gradient)
-    noise = PLAN.noise_multiplier * PLAN.clip_norm / PLAN.expected_batch
+    noise = PLAN.noise_multiplier * PLAN.clipping_norm / PLAN.expected_batch
     assert torch.allclose(gradients[1] - gradients[0], torch.full_like(gradients[0], noise), rtol=1e-5)
 
 
@@ -93,7 +93,7 @@ def test_noise_is_not_shared_between_coordinates_or_owners() -> None:
     runs = [_one_iteration(rows(), noise, plan).gradient for _ in range(2)]
     clean = _one_iteration(rows(), NoiseSource.constant(0), plan).gradient
     first, second = (run - clean for run in runs)
-    scale = 100.0 * plan.clip_norm / plan.expected_batch
+    scale = 100.0 * plan.clipping_norm / plan.expected_batch
     assert abs(float(torch.corrcoef(torch.stack([first, second]))[0, 1])) < 0.5
     assert abs(float(torch.corrcoef(torch.stack([first[:-1], first[1:]]))[0, 1])) < 0.5
     assert 0.6 < float(first.std()) / scale < 1.4

@@ -101,13 +101,13 @@ def world(
     return World(parties, Aggregator(tuple(held), config, aggregator or party, batches, np.ones(1)))
 
 
-def sound_plan(noise_multiplier: float = 2.0, clip_norm: float = 1.5, iterations: int = 1) -> DPSGDConfig:
+def sound_plan(noise_multiplier: float = 2.0, clipping_norm: float = 1.5, iterations: int = 1) -> DPSGDConfig:
     """All units in every iteration; sums are divided by 7."""
     return DPSGDConfig(
         sampling_rate=1.0,
         iterations=iterations,
         expected_batch=7.0,
-        clip_norm=clip_norm,
+        clipping_norm=clipping_norm,
         noise_multiplier=noise_multiplier,
     )
 

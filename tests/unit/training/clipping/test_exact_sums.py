@@ -71,7 +71,7 @@ def gradient_as_given(model: nn.Module, batch: dict[str, Tensor], generator: tor
 @pytest.mark.parametrize("form", ["outer", "kept"])
 def test_one_unit_moves_an_iteration_by_its_own_length_in_any_chunks(number: int, chunk: int, form: str) -> None:
     """A clip norm of 1.01 leaves all units as they are; the noise is replaced by nothing."""
-    config = DPSGDConfig(sampling_rate=1.0, iterations=1, expected_batch=1.0, clip_norm=1.01, noise_multiplier=1.0)
+    config = DPSGDConfig(sampling_rate=1.0, iterations=1, expected_batch=1.0, clipping_norm=1.01, noise_multiplier=1.0)
     written = []
     for rows in drifting(number):
         model = nn.Linear(1, WIDTH)
