@@ -79,7 +79,7 @@ def grid_of(column: Channel, cell_noise: float) -> Grid:
         return Grid(codes, codes)
     for per_octave, most in _CELLS_PER_OCTAVE.items():
         inner = _geometric(column, per_octave)
-        if _counts(column) or cell_noise * np.sqrt(len(inner)) / 3 <= most:
+        if _counts(column) or cell_noise * np.sqrt(len(inner)) / 2 <= most:
             return _grid(column, inner)
     finest = _geometric(column, max(_CELLS_PER_OCTAVE))
     return replace(_grid(column, _FEW), finer=_grid(column, np.unique(np.concatenate([finest, _EVEN]))))
@@ -90,12 +90,11 @@ def _counts(column: Channel) -> bool:
 
 
 def _geometric(column: Channel, per_octave: int) -> np.ndarray:
-    low, high = column.bounds
     counts = _counts(column)
     per_octave = _CELLS_PER_OCTAVE_OF_MANY if counts else per_octave
     rising = 0.5 * 2.0 ** (-np.arange(_LOW_OCTAVES * per_octave, -1, -1) / per_octave)
     falling = 1.0 - 0.5 * 2.0 ** (-np.arange(1, _HIGH_OCTAVES * per_octave + 1) / per_octave)
-    far = np.arange(_FAR_OCTAVES * _CELLS_PER_FAR_OCTAVE if low == 0 else 0, 0, -1) / _CELLS_PER_FAR_OCTAVE
+    far = np.arange(_FAR_OCTAVES * _CELLS_PER_FAR_OCTAVE if column.bounds[0] == 0 else 0, 0, -1) / _CELLS_PER_FAR_OCTAVE
     edges = np.concatenate([[0.0], rising[0] * 2.0**-far, rising, falling, [1.0]])
     parts = np.ones(len(edges) - 1) if counts else np.ceil(np.diff(edges) * _EVEN_CELLS)
     return np.interp(np.arange(parts.sum() + 1), np.append(0, np.cumsum(parts)), edges)

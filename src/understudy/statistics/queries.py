@@ -3,7 +3,7 @@
 Every release is a `Statistic`: a function from a panel to one vector per series, and a bound that the border enforces.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -110,7 +110,9 @@ class Queries:
             part[[0, -1]] /= _ATOMS
         kinds = zip(columns, worths, places, sizes, strict=True)  # a channel has nothing to do with a single column
         channels = self.schema.num_channels
-        keys = [(declared_like(own), worth, place < channels, size) for own, worth, place, size in kinds]
+        keys: list[Hashable] = [
+            (declared_like(own), worth, place < channels, size) for own, worth, place, size in kinds
+        ]
         alike = share_among(parts, noise, keys)
         at_bounds = np.where(spread, noise / _ATOMS, noise)
         marginals = [
