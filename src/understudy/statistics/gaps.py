@@ -12,9 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.signal import lfilter
-from scipy.special import ndtr, ndtri
-from scipy.stats import beta, norm
+from scipy.special import betainc, ndtr, ndtri
 
 from understudy.data import Panel, Schema
 from understudy.privacy.contributions import Cells, Contributions, Rows, SideBySide, shortened
@@ -157,7 +155,9 @@ def lasting(shape: tuple[int, ...], weight: float, memory: float, rng: np.random
     """Returns normal numbers [series, step] of which a part lasts: first-order autoregressions and noise."""
     shocks, noise = rng.standard_normal((2, *shape))
     shocks[:, 1:] *= np.sqrt(1 - memory**2)
-    return np.asarray(np.sqrt(weight) * lfilter([1.0], [1.0, -memory], shocks, axis=1) + np.sqrt(1 - weight) * noise)
+    for step in range(1, shape[1]):
+        shocks[:, step] += memory * shocks[:, step - 1]
+    return np.asarray(np.sqrt(weight) * shocks + np.sqrt(1 - weight) * noise)
 
 
 def number_edges(steps: int) -> np.ndarray:
@@ -267,7 +267,7 @@ def _numbers_behind(votes: np.ndarray, noise: float, share: np.ndarray, edges: n
     """Returns distributions [channel, cell]: as voted, or a Beta distribution with the share's mean."""
     cuts = np.append((edges - 0.5) / edges[-1], 1.0).clip(0, 1)
     a, b = _CONCENTRATION * np.clip(share, 0.01, 0.99), _CONCENTRATION * (1 - np.clip(share, 0.01, 0.99))
-    expected = np.diff(beta.cdf(cuts, a[:, None], b[:, None]), axis=1)
+    expected = np.diff(betainc(a[:, None], b[:, None], cuts), axis=1)
     settled = np.stack([shrink(own, prior, noise)[0] for own, prior in zip(votes, expected, strict=True)])
     settled[settled[:, 0] < _SIGNIFICANT * noise, 0] = 0.0  # an invented series without the channel is worse than none
     return np.stack([nearest_distribution(own / max(own.sum(), 0.1)) for own in settled])
@@ -324,7 +324,7 @@ def _linked(model: GapModel, linked: np.ndarray, noise: float) -> GapModel:
     likely = np.exp(-(misfit - misfit.min(axis=0)) / (2 * (noise**2 + _SIMULATION_ERROR**2)))
     weight, memory = np.einsum("mc,md->dc", likely / likely.sum(axis=0), _MEMORIES)
     share = np.append(number_edges(steps)[:-1] + 0.5, steps)[None] / steps
-    height = np.maximum((model.numbers * norm.pdf(ndtri(share.clip(1e-6, 1 - 1e-6)))).sum(axis=1), 0.02)
+    height = np.maximum((model.numbers * _density(ndtri(share.clip(1e-6, 1 - 1e-6)))).sum(axis=1), 0.02)
     excess = np.maximum(linked[lags] - drawn[0][lags], 0.0) * (channels - 1)
     excess = np.where(excess > _SIGNIFICANT * noise * (channels - 1), excess, 0.0)
     common = np.sqrt(excess / max(1, channels - 1))
@@ -367,3 +367,7 @@ def sample_lengths(
 
 def _cell(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
     return np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 1)
+
+
+def _density(normal: np.ndarray) -> np.ndarray:
+    return np.asarray(np.exp(-(normal**2) / 2) / np.sqrt(2 * np.pi))
