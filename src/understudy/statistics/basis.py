@@ -123,7 +123,8 @@ def _basis(steps: int, seasons: tuple[int, ...]) -> Basis:
     groups = tuple(np.array(sorted(place for place, name in names.items() if name == kind)) for kind in kinds)
     shares = np.array([_share(kind, first is not None) for kind in kinds])
     common = np.array([_COMMON[kind[1]] for kind in kinds])
-    unit = np.eye(steps)[:, places]
+    unit = np.zeros((steps, len(places)))
+    unit[places, np.arange(len(places))] = 1.0
     away = unit - waves
     return Basis(away, np.linalg.inv(np.eye(len(places)) - waves.T @ unit), groups, shares / shares.sum(), common)
 

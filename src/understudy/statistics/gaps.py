@@ -148,6 +148,9 @@ def sample_missing(
     missing[:, :, gappy] = model.sample(drawn, scores[:, :, gappy], lengths, rng)
     nothing = missing.all(axis=2).sum(axis=1) >= lengths  # a table would not show such a series
     missing[nothing, 0, gappy[int(model.ease.max(axis=1).argmax())]] = False
+    for channel in gappy:  # a table would not show a column without a value
+        if len(missing) and missing[:, :, channel].all():
+            missing[0, 0, channel] = False
     return missing
 
 
