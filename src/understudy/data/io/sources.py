@@ -224,7 +224,7 @@ def unreadable(name: str) -> Iterator[None]:
     """Turns what Arrow says about a file that it can't read into a message that quotes nothing."""
     try:
         yield
-    except (pa.ArrowException, OSError, UnicodeDecodeError):
+    except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError):  # KeyError: a Parquet file with two schemas
         raise DataError(
             f"{name}: the file can't be read as a table. It may be damaged or of another format. Write it again; names "
             "and text have to be UTF-8."
