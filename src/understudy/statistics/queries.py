@@ -96,9 +96,12 @@ class Queries:
         weighs = np.minimum(1.0, _SLACK * (worths * typical) ** 2)  # squared, in votes
         loud = self.noise(label, float(np.sqrt(weighs.sum()))) / self.private.population / (worths * mean)
         numeric = np.array([num_codes(column) is None for column in columns])
-        spread = (np.array(places) < self.schema.num_channels) & numeric & (loud > _LITTLE)
-        length = np.where(spread, np.hypot(_INNER, _ATOMS * (1 - _INNER)), 1.0)  # with most at a bound and between them
-        grids = [grid_of(column, float(own)) for column, own in zip(columns, loud * length, strict=True)]
+        many = numeric & (np.array(places) < self.schema.num_channels)  # whose votes go to many cells
+        public = self.noise(label, float(np.sqrt(len(columns)))) / self.private.population
+        own = public * _length(many & (public > _LITTLE))  # how many cells there are tells nothing of the series
+        grids = [grid_of(column, float(each)) for column, each in zip(columns, own, strict=True)]
+        spread = many & (loud > _LITTLE)
+        length = _length(spread)
         sizes = np.array([grid.num_cells for grid in grids])
         bound = float(np.sqrt((weighs * length**2).sum()))
         noise = self.noise(label, bound)
@@ -153,6 +156,11 @@ class Queries:
 
 
 # --- what releases see of a panel; a row follows from its own series and from what was released ----------------
+
+
+def _length(spread: np.ndarray) -> np.ndarray:
+    """Returns the most that a series weighs in columns, in votes: at a bound and between them where it is spread."""
+    return np.where(spread, np.hypot(_INNER, _ATOMS * (1 - _INNER)), 1.0)
 
 
 def column_votes(
