@@ -37,7 +37,7 @@ from understudy.privacy.canonical import file_sha256
 from understudy.privacy.certificate import FILE_NAME, Certificate, issue, sign, verify
 from understudy.privacy.noise import NoiseSource
 from understudy.report.record import RunRecord, make_record, public_record
-from understudy.report.words import UNKNOWN, figure, verdict, with_verdicts
+from understudy.evaluate.words import UNKNOWN, figure, verdict, with_verdicts
 
 INTERNAL = "Internal: these figures were computed from real series and are covered by no guarantee."
 UNCOVERED = "Choosing by these figures is covered by no guarantee: real series were read for them without a charge."

@@ -23,7 +23,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
-from understudy.report.words import figure, printable, share
+from understudy.evaluate.words import figure, printable, share
 
 # Hues that stay apart for every kind of colour vision, and in grey (Okabe and Ito 2008).
 REAL, SYNTHETIC, CONTROL = "#4d4d4d", "#d55e00", "#0072b2"

@@ -20,7 +20,7 @@ from understudy.privacy.certificate import Certificate
 from understudy.report import figures, words
 from understudy.report.figures import Drawing, Sides
 from understudy.report.record import Facts, RunRecord
-from understudy.report.words import control_tells_apart, figure, printable, share, verdict
+from understudy.evaluate.words import control_tells_apart, figure, printable, share, verdict
 
 MAX_RELEASES = 6
 _NUM_CHANNELS = 2

@@ -14,7 +14,7 @@ from understudy.evaluate.portraits import Frame, embedding, portrait
 from understudy.evaluate.scorecard import Scorecard
 from understudy.privacy import canonical
 from understudy.privacy.certificate import Certificate
-from understudy.report.words import internal_cautions, public_cautions
+from understudy.evaluate.words import internal_cautions, public_cautions
 from understudy.synthesizers import Release
 
 FORMAT = 1

@@ -3,7 +3,7 @@
 import numpy as np
 
 from understudy.report.figures import audit_drawings
-from understudy.report.words import share
+from understudy.evaluate.words import share
 
 
 def finding(shift: float, number: int = 200) -> dict:

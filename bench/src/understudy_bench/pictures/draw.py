@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from understudy.report.figures import CONTROL, INK, REAL, SYNTHETIC, Drawing, clouds, over_epsilon, style, tidy, titled
 from understudy.report.figures import VARIANTS as COLOURS
-from understudy.report.words import figure
+from understudy.evaluate.words import figure
 from understudy_bench.pictures.completions import completions
 from understudy_bench.pictures.pets import evolution
 from understudy_bench.pictures.ppem import estimators, marginals

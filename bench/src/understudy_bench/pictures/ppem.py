@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from scipy.stats import chi2, norm
 
 from understudy.report.figures import CONTROL, INK, REAL, SYNTHETIC, Drawing, style, tidy
-from understudy.report.words import figure
+from understudy.evaluate.words import figure
 
 _SIDES = {"real": REAL, "drawn": SYNTHETIC}
 _WORDS = {"real": "real, kept out", "drawn": "generated"}

@@ -15,9 +15,9 @@ from understudy.data import Continuous, Panel
 from understudy.evaluate.metric import MATTERS, QUICK, metrics_of
 from understudy.evaluate.panels import Panels
 from understudy.evaluate.scorecard import Scorecard, evaluate
-from understudy.report import words
+from understudy.evaluate import words
 from understudy.report.page import scores
-from understudy.report.words import headline, with_verdicts
+from understudy.evaluate.words import headline, with_verdicts
 
 NUM_SERIES = 300
 CHEAP = replace(QUICK, replicates=10)
