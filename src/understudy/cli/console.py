@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import wraps
@@ -16,8 +16,9 @@ from typing import Annotated, Any, Literal, get_type_hints
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
-from rich.table import Table
 from rich.text import Text
+
+from understudy.display import table as table
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
@@ -145,16 +146,6 @@ def _console(*, stderr: bool = False) -> Console:
 def bold(text: str) -> Text:
     """Returns a line that stands out."""
     return Text(text, style="bold")
-
-
-def table(*columns: str, rows: Iterable[Iterable[str]] = (), title: str | None = None) -> Table:
-    """Returns a table in the house style; a leading '>' in a column's name aligns it right."""
-    made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
-    for column in columns:
-        made.add_column(column.lstrip(">"), justify="right" if column.startswith(">") else "left")
-    for row in rows:
-        made.add_row(*row)
-    return made
 
 
 def plain(value: Any) -> Any:

@@ -16,8 +16,7 @@ from understudy.privacy import registry
 from understudy.privacy.budget import Guarantee, at_least, at_most
 from understudy.privacy.certificate import Certificate
 from understudy.privacy.charges import NOT_COVERED, declared
-from understudy.privacy.ledger import Ledger
-from understudy.privacy.noise import NoiseSource
+from understudy.privacy.ledger import Ledger, known, record_uncovered
 from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.store import Store
 
@@ -131,12 +130,6 @@ def opened(where: Path) -> Ledger:
     return ledger
 
 
-def known(population: str) -> Ledger | None:
-    """Returns a population's ledger; None where this computer does not have it."""
-    path = registry.lookup(population)
-    return None if path is None or not path.exists() else Ledger.open(path)
-
-
 def facts_of_payer(certificate: Certificate) -> dict[str, Any] | None:
     """Returns the public facts of the ledger that paid for a release; None where this computer does not have it."""
     ledger = known(certificate.population)
@@ -186,12 +179,6 @@ def left_in(ledger: Ledger) -> Left:
     runs = "" if left.runs is None else f", and {left.runs} of {ledger.composition.max_runs} runs"
     words = f"Left in the ledger of '{ledger.name}': {at_least(left.epsilon)}{runs}."
     return {"file": str(ledger.path), "epsilon_left": left.epsilon, "runs_left": left.runs}, words
-
-
-def record_uncovered(ledger: Ledger, what: str) -> None:
-    """Writes into the population's ledger, as a charge of nothing, what no guarantee covers."""
-    nothing = SpendingPlan((), Guarantee(ledger.guarantee.epsilon, ledger.composition.run_delta))
-    ledger.charge(nothing, label=what, noise=NoiseSource.secure())
 
 
 def without_limit(ledger: Ledger, schema: Schema, guarantee: Guarantee, label: str) -> Ledger:

@@ -15,13 +15,13 @@ from understudy.cli.console import Progress
 from understudy.cli.options import RealTables
 from understudy.cli.places import existing, existing_table, named
 from understudy.cli.sample import sample_in_pieces
-from understudy.data import Continuous, Integer, Panel, Schema, Table, read_panel, windows
+from understudy.data import Continuous, Integer, Panel, Schema, Table, read_panel
 from understudy.data.io.checks import MIN_UNITS
 from understudy.data.io.stores import TABLE_SUFFIXES
 from understudy.data.panel import concatenate
 from understudy.data.table import table_of
 from understudy.errors import DataError, InputError, ReleaseError
-from understudy.evaluate.panels import MIN_SERIES
+from understudy.evaluation.panels import MIN_SERIES
 from understudy.privacy.certificate import file_hashes
 from understudy.synthesizers import Release
 from understudy.synthesizers.release import DATA_FILE
@@ -36,11 +36,6 @@ class Candidate:
     name: str
     panel: Panel
     release: Release | None
-
-    def cut(self, panel: Panel) -> Panel:
-        """Returns real series in windows where the release was made of windows."""
-        steps = None if self.release is None else self.release.synthesizer.window_steps
-        return panel if steps is None or steps == panel.num_steps else windows.cut(panel, steps, steps)
 
 
 def read_candidate(target: Path, tables: RealTables, seed: int, progress: Progress, max_units: int = ALL) -> Candidate:

@@ -11,12 +11,12 @@ from typing import Any, get_args
 
 import numpy as np
 
-from understudy.audit.diagnose import diagnose, ratios
 from understudy.synthesizers.dit import DiT
 from understudy.synthesizers.dit.published import OPERATORS, TIGHTNESS
 from understudy.synthesizers.dit.recipe import Bounded, Tightness
 from understudy_bench.adaln import paper
 from understudy_bench.adaln.data import STUDIES
+from understudy_bench.adaln.diagnose import diagnose, ratios
 from understudy_bench.adaln.errors import errors, naive_ways
 from understudy_bench.adaln.experiment import SCALES, Scale, Trial, trained
 from understudy_bench.cells import Cells
