@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from understudy.audit.diagnose import diagnose, ratios
+from understudy.auditing.diagnose import diagnose, ratios
 from understudy.synthesizers.dit import DiT
 from understudy.synthesizers.dit.published import OPERATORS, TIGHTNESS
 from understudy.synthesizers.dit.recipe import Bounded, Tightness
