@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from understudy.api.panels import read_real, read_release
+from understudy.api.places import existing, write
 from understudy.cli.console import Commands, Output, bold, table
 from understudy.cli.options import ClusterAddress, ContextFile, Processes, RealTables, WindowSteps, WindowStride
-from understudy.cli.panels import read_real, read_release
-from understudy.cli.places import existing, write
 from understudy.cli.pretrain import public_series
 from understudy.data import simulate_households
 from understudy.errors import InputError

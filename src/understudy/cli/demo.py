@@ -10,11 +10,11 @@ from typing import Annotated
 
 import typer
 
+from understudy.api.panels import read_release
+from understudy.api.places import write
 from understudy.cli.console import Output, Progress, bold
 from understudy.cli.evaluate import judge, record_of
 from understudy.cli.options import Measures, RealTables
-from understudy.cli.panels import read_release
-from understudy.cli.places import write
 from understudy.errors import InputError
 from understudy.evaluation.metric import metrics_of
 from understudy.extras import require_extra

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from understudy.api.places import existing, unused, write
 from understudy.cli.console import Output
-from understudy.cli.places import existing, unused, write
 from understudy.data import draft_schema
 from understudy.data.io.draft import STATEMENT, AlikeColumns, DraftOptions
 from understudy.data.schema import CsvFormat
