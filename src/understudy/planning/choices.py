@@ -130,8 +130,8 @@ def guarantee_for(
     asked = Guarantee(epsilon, delta)
     if not_private != math.isinf(asked.epsilon):
         raise InputError(
-            "epsilon: a finite number above 0 is expected; 1 is strict, 10 is weak. infinity runs a published "
-            "form that protects no unit, with `not_private`."
+            "epsilon: a finite number above 0 is expected; 1 is strict, 10 is weak. A published form that protects no "
+            "unit needs two things together: epsilon=math.inf and not_private=True, or `--epsilon none --not-private`."
         )
     check_delta(asked.delta, schema.protected_units)
     return asked
