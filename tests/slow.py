@@ -79,8 +79,8 @@ SLOW: dict[str, tuple[Part, ...]] = {
     "processes": (
         Part("tests/unit/federated/test_launch.py", "test_a_killed_party_stops_all"),
         Part(f"{UNIT}/spectral/test_partitions.py", "test_a_cluster_gives_the_same_release"),
-        Part("tests/unit/audit/test_shadow_models.py", "test_a_killed_audit_goes_on"),
-        Part("tests/unit/audit/test_cluster.py", "test_a_scheduler_that_is_not_there_is_named"),
+        Part("tests/unit/auditing/test_shadow_models.py", "test_a_killed_audit_goes_on"),
+        Part("tests/unit/auditing/test_cluster.py", "test_a_scheduler_that_is_not_there_is_named"),
         Part("tests/e2e/test_cli_demo.py", "test_a_former_demo_is_replaced"),
         Part("tests/unit/privacy/test_store_crashes.py", "test_a_row_that_was_acknowledged_stays", "(EROFS|torn)"),
     ),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tests.canaries.scenes import Scene
 from tests.canaries.training import training_iteration
-from understudy.audit.scores import AuditResult, Scores, audit_scores
+from understudy.auditing.scores import AuditResult, Scores, audit_scores
 from understudy.training import DPSGDConfig
 
 

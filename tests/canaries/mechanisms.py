@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.canaries.scenes import Scene
-from understudy.audit.scores import AuditResult, Scores, mu_test
+from understudy.auditing.scores import AuditResult, Scores, mu_test
 from understudy.privacy.border import Given, Statistic
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.contributions import Rows

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.e2e.commands import MAGIC_PERSON, MAGIC_VALUE, Clinic, make_clinic, run
-from understudy.audit import release as audits
-from understudy.audit.shadows import Shadows
+from understudy.auditing import release as audits
+from understudy.auditing.shadows import Shadows
 from understudy.report.record import RunRecord
 
 

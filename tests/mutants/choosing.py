@@ -3,7 +3,7 @@
 from tests.mutants.mutant import Mutant
 
 ODDS = "tests/statistical/test_private_choice.py"
-CHOOSING = "tests/unit/evaluate/test_choosing.py"
+CHOOSING = "tests/unit/evaluation/test_choosing.py"
 RECORD = "tests/unit/report/test_record.py"
 COMMANDS = "tests/e2e/test_cli_report.py"
 
@@ -38,7 +38,7 @@ MUTANTS = (
     Mutant(
         name="every series rates",
         why="a unit with a hundred series moves the choice a hundredfold",
-        file="evaluate/choosing.py",
+        file="evaluation/choosing.py",
         before="losses = _by_unit(self._losses(private), private)",
         after="losses = self._losses(private)",
         tests=(CHOOSING,),
@@ -46,7 +46,7 @@ MUTANTS = (
     Mutant(
         name="ratings scaled by private series",
         why="one unit changes the ratings of all others",
-        file="evaluate/choosing.py",
+        file="evaluation/choosing.py",
         before="np.clip(0.5 + _advantages(losses) / (2 * self._usual_advantage), 0.0, 1.0)",
         after="np.clip(0.5 + _advantages(losses) / (2 * np.abs(_advantages(losses)).max()), 0.0, 1.0)",
         tests=(CHOOSING,),
@@ -54,7 +54,7 @@ MUTANTS = (
     Mutant(
         name="features that are not whole",
         why="a unit's rating depends on the rows beside it in the last bits",
-        file="evaluate/choosing.py",
+        file="evaluation/choosing.py",
         before="np.rint(_GRID * scaled).reshape(len(part), -1)",
         after="(_GRID * scaled).reshape(len(part), -1)",
         tests=(CHOOSING,),
@@ -62,7 +62,7 @@ MUTANTS = (
     Mutant(
         name="events choose like entities",
         why="a neighbour changes a row by two, and noise is for one",
-        file="evaluate/choosing.py",
+        file="evaluation/choosing.py",
         before='if schema.unit.kind != "entity":',
         after='if schema.unit.kind == "none":',
         tests=(CHOOSING,),

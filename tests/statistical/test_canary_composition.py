@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from tests.canaries.composition import audit_composition, log_likelihood_ratio
 from tests.canaries.scenes import scenes
-from understudy.audit.scores import AuditResult
+from understudy.auditing.scores import AuditResult
 from understudy.privacy.events import SubsampledGaussian
 from understudy.training import DPSGDConfig
 

@@ -19,7 +19,7 @@ from tests.canaries.mechanisms import (
     observe,
 )
 from tests.canaries.scenes import Scene, scenes
-from understudy.audit.scores import AuditResult, mu_test, required_runs
+from understudy.auditing.scores import AuditResult, mu_test, required_runs
 from understudy.privacy.border import Given, Statistic
 from understudy.privacy.contributions import Rows
 from understudy.privacy.events import DiscreteGaussian, Gaussian

@@ -15,7 +15,7 @@ from torch import Tensor
 from tests.canaries.mechanisms import audit_mechanism, observe
 from tests.canaries.scenes import Scene, scenes
 from tests.canaries.training import training_iteration
-from understudy.audit.scores import AuditResult, audit_scores, required_runs
+from understudy.auditing.scores import AuditResult, audit_scores, required_runs
 from understudy.privacy.events import Gaussian, SubsampledGaussian
 from understudy.training import DPSGDConfig, PrivateGradient
 from understudy.training.clipping import engine

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from understudy.data import Panel, concatenate, simulate_households
-from understudy.evaluate.metric import QUICK, metrics_of
-from understudy.evaluate.panels import Panels
-from understudy.evaluate.scorecard import Scorecard, evaluate
+from understudy.evaluation.metric import QUICK, metrics_of
+from understudy.evaluation.panels import Panels
+from understudy.evaluation.scorecard import Scorecard, evaluate
 from understudy_bench.cells import Cells
 from understudy_bench.result import Progress, Row, Stopwatch, result, row
 

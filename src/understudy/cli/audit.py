@@ -18,9 +18,9 @@ from understudy.report.record import RunRecord, with_audit
 from understudy.workers import workers_of
 
 if TYPE_CHECKING:
-    from understudy.audit.release import Findings
-    from understudy.audit.shadows import ShadowAudit
-    from understudy.audit.transcript import Inversion
+    from understudy.auditing.release import Findings
+    from understudy.auditing.shadows import ShadowAudit
+    from understudy.auditing.transcript import Inversion
 
 
 class _AttackUnlessNamed(typer.core.TyperGroup):
@@ -78,7 +78,7 @@ def audit(
     seed: Annotated[int, typer.Option(min=0, help="Seed for the choices of the attacks.")] = 0,
 ) -> None:
     """Attack a release: membership, singling out, linkability, inference; with --shadows, by refitting it."""
-    from understudy.audit import release as audits
+    from understudy.auditing import release as audits
 
     work = refits.folder()
     if record is not None:
@@ -181,7 +181,7 @@ def diagnose(
     seed: Annotated[int, typer.Option(min=0, help="Seed for weight initialisation.")] = 0,
 ) -> None:
     """Look at single units' gradients of dit while it trains on PUBLIC series. Never point it at private ones."""
-    from understudy.audit import diagnose as diagnostics
+    from understudy.auditing import diagnose as diagnostics
     from understudy.synthesizers.dit.method import DiT
     from understudy.synthesizers.dit.recipe import Network, Recipe
 

@@ -16,7 +16,7 @@ from understudy.cli.options import Measures, RealTables
 from understudy.cli.panels import read_release
 from understudy.cli.places import write
 from understudy.errors import InputError
-from understudy.evaluate.metric import metrics_of
+from understudy.evaluation.metric import metrics_of
 from understudy.extras import require_extra
 from understudy.privacy.certificate import Certificate
 

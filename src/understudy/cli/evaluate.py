@@ -23,12 +23,12 @@ from understudy.cli.verify import require_holding
 from understudy.data import Schema
 from understudy.data.table import in_partitions
 from understudy.errors import InputError, Stopped
-from understudy.evaluate.choosing import LABEL, PrivateChoice
-from understudy.evaluate.fillings import with_completions
-from understudy.evaluate.metric import Metric
-from understudy.evaluate.panels import Panels, subsampled
-from understudy.evaluate.scorecard import FILLINGS, Figure, Scorecard, expected_seconds
-from understudy.evaluate.scorecard import evaluate as measure
+from understudy.evaluation.choosing import LABEL, PrivateChoice
+from understudy.evaluation.fillings import with_completions
+from understudy.evaluation.metric import Metric
+from understudy.evaluation.panels import Panels, subsampled
+from understudy.evaluation.scorecard import FILLINGS, Figure, Scorecard, expected_seconds
+from understudy.evaluation.scorecard import evaluate as measure
 from understudy.extras import require_extra
 from understudy.files import whole_folder
 from understudy.planning.choices import guarantee_for, require_budget

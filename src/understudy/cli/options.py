@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 if TYPE_CHECKING:
-    from understudy.evaluate.metric import Effort, Metric
+    from understudy.evaluation.metric import Effort, Metric
 
 
 def epsilon_of(text: str) -> float:
@@ -92,13 +92,13 @@ class Measures:
     @property
     def metrics(self) -> "tuple[Metric, ...]":
         """The measures of these suites; an unknown suite is refused."""
-        from understudy.evaluate.metric import metrics_of
+        from understudy.evaluation.metric import metrics_of
 
         return metrics_of(self.suite or ())
 
     @property
     def effort(self) -> "Effort":
         """How much work is done: two minutes' worth unless all of it was asked for."""
-        from understudy.evaluate.metric import BRIEF, EFFORTS
+        from understudy.evaluation.metric import BRIEF, EFFORTS
 
         return EFFORTS[self.trainings] if self.thorough or self.trainings == "paper" else BRIEF

@@ -21,7 +21,7 @@ from understudy.data.io.stores import TABLE_SUFFIXES
 from understudy.data.panel import concatenate
 from understudy.data.table import table_of
 from understudy.errors import DataError, InputError, ReleaseError
-from understudy.evaluate.panels import MIN_SERIES
+from understudy.evaluation.panels import MIN_SERIES
 from understudy.privacy.certificate import file_hashes
 from understudy.synthesizers import Release
 from understudy.synthesizers.release import DATA_FILE

@@ -15,7 +15,7 @@ from understudy.data import Channel, Panel, Population, Schema, read_panel
 from understudy.data.channels import num_codes
 from understudy.data.panel import broadcast_context
 from understudy.errors import InputError, MissingData
-from understudy.evaluate.measures import autocorrelations
+from understudy.evaluation.measures import autocorrelations
 from understudy.privacy.accounting import gaussian_epsilon, gaussian_mu
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger

@@ -9,9 +9,9 @@ from typing import Any
 
 from understudy.data import Channel, Panel, Schema
 from understudy.errors import InputError
-from understudy.evaluate.panels import Panels
-from understudy.evaluate.portraits import Frame, embedding, portrait
-from understudy.evaluate.scorecard import Scorecard
+from understudy.evaluation.panels import Panels
+from understudy.evaluation.portraits import Frame, embedding, portrait
+from understudy.evaluation.scorecard import Scorecard
 from understudy.privacy import canonical
 from understudy.privacy.certificate import Certificate
 from understudy.report.words import internal_cautions, public_cautions

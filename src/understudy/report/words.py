@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from understudy.evaluate.metric import MATTERS
-from understudy.evaluate.scorecard import worse
+from understudy.evaluation.metric import MATTERS
+from understudy.evaluation.scorecard import worse
 from understudy.privacy.budget import at_most
 
 LIKE_REAL, NEAR_REAL, BETWEEN, BEYOND = "like real", "near real", "in between", "beyond real"

@@ -9,12 +9,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.unit.evaluate.sets import panel_of, waves
+from tests.unit.evaluation.sets import panel_of, waves
 from tests.unit.report.test_words import score
 from understudy.data import Continuous, Panel
-from understudy.evaluate.metric import MATTERS, QUICK, metrics_of
-from understudy.evaluate.panels import Panels
-from understudy.evaluate.scorecard import Scorecard, evaluate
+from understudy.evaluation.metric import MATTERS, QUICK, metrics_of
+from understudy.evaluation.panels import Panels
+from understudy.evaluation.scorecard import Scorecard, evaluate
 from understudy.report import words
 from understudy.report.page import scores
 from understudy.report.words import headline, with_verdicts

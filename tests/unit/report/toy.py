@@ -5,11 +5,11 @@ from functools import cache
 
 import numpy as np
 
-from tests.unit.evaluate.sets import waves
+from tests.unit.evaluation.sets import waves
 from understudy.data import Categorical, Continuous, Panel
-from understudy.evaluate.metric import QUICK, Measured, Metric, Undefined
-from understudy.evaluate.panels import Panels
-from understudy.evaluate.scorecard import evaluate
+from understudy.evaluation.metric import QUICK, Measured, Metric, Undefined
+from understudy.evaluation.panels import Panels
+from understudy.evaluation.scorecard import evaluate
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
 from understudy.report.record import RunRecord, make_record

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from understudy.audit.diagnose import diagnose, ratios
+from understudy.auditing.diagnose import diagnose, ratios
 from understudy.synthesizers.dit import DiT
 from understudy.synthesizers.dit.published import OPERATORS, TIGHTNESS, Bounds
 from understudy.synthesizers.dit.recipe import Network, Tightness

@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from understudy.audit.canaries import (
+from understudy.auditing.canaries import (
     ALL,
     DIFFERENCES,
     Neighbours,
@@ -26,7 +26,7 @@ from understudy.audit.canaries import (
     reach_of,
     release_scores,
 )
-from understudy.audit.scores import AuditResult, audit_scores, mu_test, required_runs
+from understudy.auditing.scores import AuditResult, audit_scores, mu_test, required_runs
 from understudy.privacy import accounting
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.certificate import parsed_events
