@@ -5,7 +5,8 @@ from tests.mutants.mutant import Mutant
 PANEL = "tests/unit/data/test_panel.py"
 WINDOWS = "tests/unit/data/test_windows.py"
 REFUSALS = "tests/unit/data/io/test_refusals.py"
-DRAFT = "tests/unit/data/io/test_draft.py"
+DRAFT = "tests/unit/data/test_draft.py"
+FRAMES = "tests/unit/data/io/test_frames.py"
 CSV_FILES = "tests/unit/data/io/test_csv_files.py"
 UNITS = "tests/unit/synthesizers/test_units.py"
 HOLDOUTS = "tests/e2e/test_cli_holdouts.py"
@@ -216,31 +217,47 @@ MUTANTS = (
     Mutant(
         name="ids as column names in the draft",
         why="a table with a column per person writes everybody's identifier into the public schema",
-        file="data/io/draft.py",
-        before="if alike(names) and not options.columns_are_public:",
-        after="if alike(names) and options.columns_are_public:",
+        file="data/draft.py",
+        before="if alike(names) and not columns_are_public:",
+        after="if alike(names) and columns_are_public:",
         tests=(DRAFT,),
     ),
     Mutant(
         name="a look that is not recorded",
         why="kinds of columns were read from private rows, and the draft says that none was",
-        file="data/io/draft.py",
-        before='first = f"{_PEEKED} Complete what says TODO.\\n" if peeked else f"{_NO_ROW}\\n"',
-        after='first = f"{_NO_ROW}\\n"',
+        file="data/draft.py",
+        before='first = f"{_PEEKED} Complete what says TODO." if peeked else _NO_ROW',
+        after="first = _NO_ROW",
         tests=(DRAFT,),
     ),
     Mutant(
         name="a look without leave",
         why="rows of a private CSV file decide what the public draft says, although nobody allowed it",
-        file="data/io/draft.py",
-        before="if path is not None and peeked:",
+        file="data/draft.py",
+        before="if path is not None and is_csv and peek:",
         after="if path is not None and is_csv:",
         tests=(DRAFT,),
     ),
     Mutant(
+        name="rows of a frame looked at for its draft",
+        why="what one person's cell holds decides the kind of a column in the public draft",
+        file="data/io/frames.py",
+        before="return open_frame(frame if shorten is None else shorten(0)).schema",
+        after="return open_frame(frame).schema",
+        tests=(FRAMES,),
+    ),
+    Mutant(
+        name="a draft that passes for a schema",
+        why="delta and sampling rates follow from a population and an axis that nobody declared",
+        file="data/schema.py",
+        before="        if self.undecided:\n            told",
+        after="        if self.undecided is None:\n            told",
+        tests=(FRAMES,),
+    ),
+    Mutant(
         name="a look at all rows",
         why="one row past those that were agreed on decides the kind of a column",
-        file="data/io/draft.py",
+        file="data/draft.py",
         before="itertools.islice(file, PEEKED_ROWS + 1)",
         after="itertools.islice(file, None)",
         tests=(DRAFT,),

@@ -16,7 +16,7 @@ from understudy.cli.ledger import charging, check_budget, left_in
 from understudy.cli.options import TableFile
 from understudy.cli.places import existing, existing_table, named, require_room, unused, whole_file
 from understudy.data import Schema
-from understudy.data.drafts import still_open
+from understudy.data.draft import still_open
 from understudy.errors import InputError
 from understudy.planning.choices import guarantee_for, require_budget
 from understudy.privacy.budget import Guarantee, at_most, check_delta, default_delta

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.data.toy import toy_table
 from understudy.data import Schema, draft_schema
-from understudy.data.io.draft import AlikeColumns, DraftOptions
+from understudy.data.draft import AlikeColumns
 from understudy.data.schema import CsvFormat
 from understudy.errors import DataError, InputError, MissingData, SchemaError
 
@@ -130,7 +130,7 @@ def test_a_column_per_person_is_refused_without_a_name_or_a_count(kind, suffix, 
         draft_schema(file)
     assert not any(name in str(caught.value) for name in PEOPLE[kind])
     assert str(len(PEOPLE[kind])) not in str(caught.value)
-    assert PEOPLE[kind][0] in draft_schema(file, options=DraftOptions(columns_are_public=True))
+    assert PEOPLE[kind][0] in draft_schema(file, columns_are_public=True)
 
 
 def test_without_a_look_the_kinds_of_a_csv_file_are_left_open(tmp_path):
@@ -154,7 +154,7 @@ ROWS = (
 def test_a_permitted_look_tells_kinds_by_the_shape_of_text_and_is_recorded(tmp_path):
     (tmp_path / "t.csv").write_bytes(ROWS.encode("latin-1"))
     form = CsvFormat(delimiter=";", decimal=",", encoding="latin-1", missing=("?",))
-    text = draft_schema(tmp_path / "t.csv", options=DraftOptions(csv=form, peek=True, unit="Kunde"))
+    text = draft_schema(tmp_path / "t.csv", csv=form, peek=True, unit="Kunde")
     document = tomllib.loads(text)
     kinds = {table["name"]: table.get("kind") for table in document["channels"] + document["static"]}
     expected = {"Last": "continuous", "n": "integer", "an": "binary", "Tarif": "categorical", "leer": None}
@@ -169,17 +169,17 @@ def test_a_permitted_look_tells_kinds_by_the_shape_of_text_and_is_recorded(tmp_p
 
 def test_a_look_goes_no_further_than_it_says(tmp_path):
     (tmp_path / "t.csv").write_text("id,ts,load\n" + "1,2024-01-01,3\n" * 1000 + "1,2024-01-01,xyzzy\n")
-    document = tomllib.loads(draft_schema(tmp_path / "t.csv", options=DraftOptions(peek=True)))
+    document = tomllib.loads(draft_schema(tmp_path / "t.csv", peek=True))
     assert document["channels"][0]["kind"] == "integer"
 
 
 def test_a_unit_that_is_named_is_no_channel(tmp_path):
     (tmp_path / "t.csv").write_text("who,ts,load\n")
-    document = tomllib.loads(draft_schema(tmp_path / "t.csv", options=DraftOptions(unit="who")))
+    document = tomllib.loads(draft_schema(tmp_path / "t.csv", unit="who"))
     assert document["unit"]["column"] == "who"
     assert [table["name"] for table in document["channels"]] == ["load"]
     with pytest.raises(InputError, match="--unit"):
-        draft_schema(tmp_path / "t.csv", options=DraftOptions(unit="whom"))
+        draft_schema(tmp_path / "t.csv", unit="whom")
 
 
 def test_a_unit_that_is_also_a_channel_is_told_by_both_places(tmp_path):
@@ -207,5 +207,5 @@ def test_row_numbers_without_a_name_are_refused(tmp_path):
 
 def test_a_zone_is_written_to_the_draft(tmp_path):
     (tmp_path / "t.csv").write_text("id,ts,load\n")
-    document = tomllib.loads(draft_schema(tmp_path / "t.csv", options=DraftOptions(zone="Europe/Paris")))
+    document = tomllib.loads(draft_schema(tmp_path / "t.csv", zone="Europe/Paris"))
     assert document["time"] == {"column": "ts", "zone": "Europe/Paris"}
