@@ -78,7 +78,7 @@ MUTANTS = (
     Mutant(
         name="a release without protection that leaves no trace",
         why="later certificates of the same population do not name it",
-        file="cli/ledger.py",
+        file="api/charging.py",
         before="    record_uncovered(ledger, ",
         after="    dict(ledger=ledger, what=",
         tests=("tests/e2e/test_cli_presets.py",),

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from understudy.api.places import existing, whole_file
 from understudy.cli.console import Json, Output, Quiet, table
-from understudy.cli.places import existing, whole_file
 from understudy.errors import InputError
 
 _KEPT = ("name", "scale", "day", "data", "rows", "controls", "notes")  # of a result: figures, and no series

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
+from understudy.api.panels import read_real, read_release
+from understudy.api.places import existing, write
 from understudy.cli.console import Output
 from understudy.cli.options import ClusterAddress, Processes, RealTables
-from understudy.cli.panels import read_real, read_release
-from understudy.cli.places import existing, write
 from understudy.errors import InputError
 from understudy.report.record import RunRecord, with_audit
 from understudy.workers import workers_of

@@ -9,11 +9,11 @@ from typing import Annotated
 
 import typer
 
+from understudy.api.panels import read_real, read_release
+from understudy.api.places import write
 from understudy.cli.console import Output, Progress, bold
 from understudy.cli.evaluate import record_of
 from understudy.cli.options import RealTables
-from understudy.cli.panels import read_real, read_release
-from understudy.cli.places import write
 from understudy.errors import InputError
 from understudy.evaluation.judging import evaluate
 from understudy.evaluation.metric import metrics_of

@@ -12,11 +12,13 @@ from typing import Annotated, Any
 import typer
 from rich.console import RenderableType
 
-from understudy.cli.console import LINE_SECONDS, Output, Progress, bold, duration
-from understudy.cli.ledger import charging, facts_of_payer
+from understudy.api.charging import charging
+from understudy.api.panels import Candidate, read_candidate, read_list, read_real, read_release, require_unseen
+from understudy.api.places import existing, existing_table, outside, unused, whole_file, write
+from understudy.api.progress import LINE_SECONDS, Progress, duration
+from understudy.cli.console import Output, bold
+from understudy.cli.ledger import facts_of_payer
 from understudy.cli.options import Measures, RealTables
-from understudy.cli.panels import Candidate, read_candidate, read_list, read_real, read_release, require_unseen
-from understudy.cli.places import existing, existing_table, named, outside, unused, whole_file, write
 from understudy.cli.verify import require_holding
 from understudy.data import Schema
 from understudy.data.table import in_partitions
@@ -104,7 +106,7 @@ def _effort(measures: Measures, since: float, num_values: int, output: Output) -
 
 
 def _sampled(tables: RealTables) -> tuple[str, ...]:
-    if not in_partitions(named(tables.real)):
+    if not in_partitions(tables.real):
         return ()
     return (f"The real table is in partitions: at most {MAX_UNITS:,} of its units, drawn at random, were read.",)
 
@@ -131,7 +133,7 @@ def compare(
     """Compare releases on one page, or choose one of them with a charge to the ledger."""
     for package in ("sklearn", "matplotlib", "jinja2") if report is not None else ():
         require_extra(package, by="compare --report")
-    existing_table(named(tables.real), "--real")
+    existing_table(tables.real, "--real")
     metrics = replace(measures, suite=measures.suite or ["general"]).metrics
     _check_places(releases, {"--report": report, "--out": out})
     if select and (epsilon is None or tables.schema is None or out is None):
@@ -210,7 +212,7 @@ def _choose(
     key = keys.load_or_create()
     # What was chosen among, by hash: a release's certificate, which names its files, or a table.
     digests = {path.name: file_sha256(path / FILE_NAME if path.is_dir() else path) for path in releases}
-    with charging(schema_file, schema) as ledger, whole_file(out) as draft:
+    with charging(schema_file.absolute().parent, schema) as ledger, whole_file(out) as draft:
         grant = ledger.charge(plan, label=LABEL, noise=NoiseSource.secure())
         name = candidates[choice.run(grant, private)].name
         method = f"Chosen: {name}, among {', '.join(candidate.name for candidate in candidates)}"
