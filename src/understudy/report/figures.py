@@ -152,7 +152,7 @@ def _settle(element: ElementTree.Element, name: str) -> None:
         given["href"] = f"#{name}-{given.pop(_LINK)[1:]}"
     if "clip-path" in given:
         given["clip-path"] = given["clip-path"].replace("#", f"#{name}-")
-    for key in {"d", "x", "y"} & given.keys():
+    for key in {"d", "x", "y", "transform"} & given.keys():
         given[key] = _shorter(given[key])
     element.attrib = given
     for child in [child for child in element if child.tag == f"{_SVG}style"]:
@@ -228,7 +228,7 @@ class Along:
         if self.step is None:
             return said
         seconds = steps * self.step
-        unit, size = next((one for one in _UNITS if seconds >= one[1]), _UNITS[-1])
+        unit, size = next((unit, size) for unit, size, least in _UNITS if seconds >= least)
         return f"{said} ({figure(seconds / size)} {unit})"
 
 
@@ -236,7 +236,7 @@ _DATES: Any = {  # of ticks by the distance between them, and where a larger uni
     "formats": ["%Y", "%b", "%d %b", "%H:%M", "%H:%M", "%S.%f"],
     "zero_formats": ["", "%Y", "%d %b", "%d %b", "%H:%M", "%H:%M"],
 }
-_UNITS = (("days", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
+_UNITS = (("days", 86400.0, 172800.0), ("h", 3600.0, 3600.0), ("min", 60.0, 60.0), ("s", 1.0, 0.0))  # from seconds on
 
 
 def channel_drawings(name: str, number: int, sides: Sides) -> Iterator[Drawing]:
