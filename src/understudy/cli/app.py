@@ -29,6 +29,7 @@ _COMMANDS = {
     "certificate": "Print what is protected, from whom and how it was measured, on one page.",
     "federate": "Train across several organisations, each side in a process of its own.",
     "ledger": "Show what was charged to a population and what is left; raise a budget.",
+    "methods": "List the methods: a line each, what they need, and their options.",
     "keys": "Make, list, export and trust the keys that sign certificates.",
     "data": "Make example data; partition large tables.",
     "demo": "Make invented homes, spend a budget on them, and show synthetic homes with their certificate.",
