@@ -13,8 +13,7 @@ from understudy.errors import InputError, LedgerError
 from understudy.planning.choices import existing_ledger, require_budget
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.charges import NOT_COVERED, declared, ledger_file
-from understudy.privacy.ledger import Ledger
-from understudy.privacy.noise import NoiseSource
+from understudy.privacy.ledger import Ledger, record_uncovered
 from understudy.privacy.plan import SpendingPlan
 
 Payer = Ledger | str | Path  # an open ledger, or the file, folder or address of one
@@ -68,12 +67,6 @@ def check_budget(payer: Payer, schema: Schema, plan: SpendingPlan, label: str) -
     ledger = payer if isinstance(payer, Ledger) else existing_ledger(payer, schema)
     ledger = ledger or Ledger.in_memory(**declared(schema))
     ledger.check(plan, label=label)
-
-
-def record_uncovered(ledger: Ledger, what: str) -> None:
-    """Writes into the population's ledger, as a charge of nothing, what no guarantee covers."""
-    nothing = SpendingPlan((), Guarantee(ledger.guarantee.epsilon, ledger.composition.run_delta))
-    ledger.charge(nothing, label=what, noise=NoiseSource.secure())
 
 
 def without_limit(ledger: Ledger, schema: Schema, guarantee: Guarantee, label: str) -> Ledger:

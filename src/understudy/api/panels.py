@@ -11,7 +11,7 @@ import numpy as np
 from understudy.api.holdouts import list_beside, listed, read_list, some, with_names
 from understudy.api.places import existing, existing_table
 from understudy.api.sampling import sample_in_pieces
-from understudy.data import Continuous, Integer, Panel, Schema, Table, read_panel, windows
+from understudy.data import Continuous, Integer, Panel, Schema, Table, read_panel
 from understudy.data.io.stores import TABLE_SUFFIXES
 from understudy.data.table import table_of
 from understudy.errors import InputError, ReleaseError
@@ -47,11 +47,6 @@ class Candidate:
     name: str
     panel: Panel
     release: Release | None
-
-    def cut(self, panel: Panel) -> Panel:
-        """Returns real series in windows where the release was made of windows."""
-        steps = None if self.release is None else self.release.synthesizer.window_steps
-        return panel if steps is None or steps == panel.num_steps else windows.cut(panel, steps, steps)
 
 
 def read_candidate(target: Any, tables: RealTables, seed: int, progress: Progress, max_units: int = ALL) -> Candidate:

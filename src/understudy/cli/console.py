@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
@@ -16,10 +16,10 @@ from typing import Annotated, Any, Literal, get_type_hints
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
-from rich.table import Table
 from rich.text import Text
 
 from understudy.api.progress import Progress, bar, progress_lines
+from understudy.display import table as table
 from understudy.errors import UnderstudyError, UnderstudyWarning
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
@@ -184,16 +184,6 @@ def _console(*, stderr: bool = False) -> Console:
 def bold(text: str) -> Text:
     """Returns a line that stands out."""
     return Text(text, style="bold")
-
-
-def table(*columns: str, rows: Iterable[Iterable[str]] = (), title: str | None = None) -> Table:
-    """Returns a table in the house style; a leading '>' in a column's name aligns it right."""
-    made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
-    for column in columns:
-        made.add_column(column.lstrip(">"), justify="right" if column.startswith(">") else "left")
-    for row in rows:
-        made.add_row(*row)
-    return made
 
 
 def plain(value: Any) -> Any:

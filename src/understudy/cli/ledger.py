@@ -13,7 +13,7 @@ from understudy.errors import LedgerError
 from understudy.privacy import registry
 from understudy.privacy.budget import at_least, at_most
 from understudy.privacy.certificate import Certificate
-from understudy.privacy.ledger import Ledger
+from understudy.privacy.ledger import Ledger, known
 from understudy.privacy.store import Store
 
 app = Commands()
@@ -124,12 +124,6 @@ def opened(where: Path) -> Ledger:
     if ledger is None:
         raise LedgerError(f"'{schema.name}' has no ledger in this folder yet: the first run on it makes one.")
     return ledger
-
-
-def known(population: str) -> Ledger | None:
-    """Returns a population's ledger; None where this computer does not have it."""
-    path = registry.lookup(population)
-    return None if path is None or not path.exists() else Ledger.open(path)
 
 
 def facts_of_payer(certificate: Certificate) -> dict[str, Any] | None:

@@ -327,3 +327,15 @@ class Ledger:
         first, current = charges.composition_of(self._facts, ()), self.composition
         budgets = [(rule.guarantee, rule.max_runs, rule.kind) for rule in (first, current)]
         return theirs in [(self.name, self.unit_sentence, *budget) for budget in budgets]
+
+
+def known(population: str) -> Ledger | None:
+    """Returns a population's ledger; None where this computer does not have it."""
+    path = registry.lookup(population)
+    return None if path is None or not path.exists() else Ledger.open(path)
+
+
+def record_uncovered(ledger: Ledger, what: str) -> None:
+    """Writes into the population's ledger, as a charge of nothing, what no guarantee covers."""
+    nothing = SpendingPlan((), Guarantee(ledger.guarantee.epsilon, ledger.composition.run_delta))
+    ledger.charge(nothing, label=what, noise=NoiseSource.secure())
