@@ -24,6 +24,9 @@ _ARGUMENTS = {  # what public names take and hand back
     "Options": "understudy.privacy.charges",
     "RunOptions": "understudy.api.synthesis",
     "MethodOptions": "understudy.planning.choices",
+    "ScoreOptions": "understudy.api.scoring",
+    "Scorecard": "understudy.evaluation.scorecard",
+    "AuditResult": "understudy.auditing.release",
     "Bought": "understudy.privacy.purchases",
 }
 _EVERYWHERE = {"--json", "-q, --quiet", "-h, --help", "--help"}

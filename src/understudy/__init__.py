@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from understudy.api import buy
     from understudy.api.checking import Verification, verify
     from understudy.api.listing import methods
+    from understudy.api.scoring import audit, compare, evaluate
     from understudy.api.synthesis import synthesize
     from understudy.data import Panel, PrivacyUnit, Schema, read_panel, simulate_households, write_panel
     from understudy.errors import UnderstudyError
@@ -45,7 +46,10 @@ __all__ = [
     "Spectral",
     "UnderstudyError",
     "Verification",
+    "audit",
     "buy",
+    "compare",
+    "evaluate",
     "methods",
     "plan",
     "read_panel",
@@ -74,6 +78,9 @@ _ROOMS = {
     "Spectral": "understudy.synthesizers.spectral",
     "UnderstudyError": "understudy.errors",
     "Verification": "understudy.api.checking",
+    "audit": "understudy.api.scoring",
+    "compare": "understudy.api.scoring",
+    "evaluate": "understudy.api.scoring",
     "buy": "understudy.api.buy",
     "methods": "understudy.api.listing",
     "plan": "understudy.planning",

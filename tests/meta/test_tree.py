@@ -16,8 +16,9 @@ LEFT_OUT |= {".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".imp
 
 PUBLIC = [
     "Certificate", "DiT", "Guarantee", "Ledger", "METHODS", "NoiseSource", "PETS", "PPEM", "Panel", "Plan",
-    "PrivacyUnit", "Pub2Priv", "Release", "Schema", "Spectral", "UnderstudyError", "VFLGANTS", "Verification", "buy",
-    "methods", "plan", "read_panel", "simulate_households", "synthesize", "verify", "write_panel",
+    "PrivacyUnit", "Pub2Priv", "Release", "Schema", "Spectral", "UnderstudyError", "VFLGANTS", "Verification", "audit",
+    "buy", "compare", "evaluate", "methods", "plan", "read_panel", "simulate_households", "synthesize", "verify",
+    "write_panel",
 ]  # fmt: skip
 
 # Written as expressions that do not match themselves.
