@@ -20,7 +20,9 @@ def existing(path: Path, what: str) -> Path:
 
 def named(text: str) -> Path | str:
     """Returns the place that an argument names: a path, or a URL as it is."""
-    return text if "://" in text else Path(text)
+    from understudy.data.io import stores
+
+    return text if stores.is_url(text) or "*" in text else Path(text)
 
 
 def existing_table(place: Path | str, what: str) -> Path | str:
