@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from understudy.api.places import existing_table, unused, write
 from understudy.cli.console import Output
-from understudy.cli.places import existing_table, named, unused, write
 from understudy.data import draft_schema
 from understudy.data.draft import STATEMENT, AlikeColumns
 from understudy.data.schema import CsvFormat
@@ -34,7 +34,7 @@ def init(
     columns_are_public: Annotated[bool, "Write column names that look like identifiers to the draft."] = False,
 ) -> None:
     """Write a schema draft: who is protected, what is public, and bounds to fill in."""
-    place = named(file)
+    place = existing_table(file, "FILE")
     beside = Path("table.schema.toml") if isinstance(place, str) else place.with_name(f"{place.stem}.schema.toml")
     target = unused(out or beside, "--out")
     sign = "\t" if delimiter == "\\t" else delimiter
@@ -42,7 +42,7 @@ def init(
     options: dict[str, Any] = {"csv": written, "zone": zone, "unit": unit, "time": time, "peek": peek}
     options["columns_are_public"] = columns_are_public
     asking = sys.stdin.isatty() and sys.stdout.isatty() and not (output.json or output.quiet)
-    text, options = _drafted(existing_table(place, "FILE"), options, asking=asking)
+    text, options = _drafted(place, options, asking=asking)
     write(target, text)
     peeked = options["peek"] and _is_csv(place)
     looked = "and the text shape of some rows" if peeked else "and types; no row was read"
