@@ -89,7 +89,8 @@ def synth(output: Output, request: Request, method: MethodOptions) -> None:
     release, (left, left_words), cautions = run(request, method, output)
     certificate = release.certificate
     held_out = None if request.written_list is None else str(request.written_list)
-    findings, shipped = release.synthesizer.findings(release.schema, release.arrays), _ships(release, request)
+    findings = (*release.synthesizer.findings(release.schema, release.arrays), *certificate.findings)
+    shipped = _ships(release, request)
     facts = {
         "release": str(request.out),
         "status": certificate.status,
