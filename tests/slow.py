@@ -55,7 +55,7 @@ SLOW: dict[str, tuple[Part, ...]] = {
         Part(f"{UNIT}/pub2priv/test_general_pack.py", "test_the_general_pack_beats"),
         Part(f"{UNIT}/ppem/test_published.py", "test_a_training_learns_where_the_data_is"),
         Part(f"{UNIT}/spectral/test_method.py", "test_homes_come_back_right"),
-        Part("tests/unit/report/test_headline.py", "test_the_headline_names", "(collapsed|permuted|shifted)"),
+        Part("tests/unit/evaluation/test_headline.py", "test_the_headline_names", "(collapsed|permuted|shifted)"),
         Part("tests/e2e/test_cli_audit.py", "test_shadows_of_a_private_release_contradict_nothing"),
     ),
     "real noise of whole runs": (

@@ -70,7 +70,7 @@ MUTANTS = (
     Mutant(
         name="a comparison that leaves no trace",
         why="nobody can tell that a release was chosen by looking at real data",
-        file="cli/evaluate.py",
+        file="evaluation/judging.py",
         before="    record_uncovered(ledger, ",
         after="    dict(ledger=ledger, what=",
         tests=(COMMANDS,),
@@ -78,7 +78,7 @@ MUTANTS = (
     Mutant(
         name="a release without protection that leaves no trace",
         why="later certificates of the same population do not name it",
-        file="cli/ledger.py",
+        file="api/charging.py",
         before="    record_uncovered(ledger, ",
         after="    dict(ledger=ledger, what=",
         tests=("tests/e2e/test_cli_presets.py",),
@@ -103,8 +103,8 @@ MUTANTS = (
         name="a public half as large as the holdout",
         why="the number of real series is told by the number of synthetic ones that are shown",
         file="report/record.py",
-        before="public = public_record(release, synthetic, ledger",
-        after="public = public_record(release, panels.synthetic, ledger",
+        before="panels, synthetic = card.judged.panels, card.judged.synthetic",
+        after="panels, synthetic = card.judged.panels, card.judged.panels.synthetic",
         tests=(RECORD,),
     ),
 )

@@ -185,7 +185,7 @@ MUTANTS = (
     Mutant(
         name="listed units learned from",
         why="units that were said to be kept out train the release",
-        file="cli/panels.py",
+        file="api/holdouts.py",
         before="return Table.of(train.read()) if table.in_memory else train, held_out",
         after="return Table.of(replace(table.read(), unit_ids=None)), held_out",
         tests=(f"{HOLDOUTS}::test_listed_units_have_no_influence",),
@@ -193,15 +193,15 @@ MUTANTS = (
     Mutant(
         name="a split that nobody checks before the charge",
         why="fewer units than the floor are learned from, and nothing in the certificate says so",
-        file="cli/synth.py",
-        before="        check_split(table, held_out, schema, allow_few_units=few)\n",
+        file="api/synthesis.py",
+        before="        check_split(table, held_out, allow_few_units=few is not None)\n",
         after="",
         tests=(f"{HOLDOUTS}::test_a_split_that_leaves_too_few_is_refused_before_the_charge",),
     ),
     Mutant(
         name="a count in the refusal of a split",
         why="the number of private units is printed",
-        file="cli/panels.py",
+        file="api/holdouts.py",
         before="and fewer remain after others were kept out. ",
         after="and fewer remain after others were kept out: {train.num_units}. ",
         tests=(f"{HOLDOUTS}::test_a_split_that_leaves_too_few_is_refused_before_the_charge",),
@@ -209,7 +209,7 @@ MUTANTS = (
     Mutant(
         name="units that trained a release called unseen",
         why="a release that copies what it learned passes for one that did not",
-        file="cli/panels.py",
+        file="api/panels.py",
         before="not listed <= known:",
         after="not listed & known:",
         tests=(f"{HOLDOUTS}::test_units_that_trained_one_of_the_releases_are_not_called_unseen",),

@@ -103,7 +103,7 @@ class GaussianShift:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditResult:
+class LowerBound:
     """The strongest of a family of attacks, and what it proves.
 
     Internal: an audit of private data reads them without a charge.
@@ -159,7 +159,7 @@ def audit_scores(
     delta: float,
     confidence: float = 0.95,
     aim: Aim = "epsilon",
-) -> AuditResult:
+) -> LowerBound:
     """Returns the strongest lower bound that a family of attacks proves, all of them together at `confidence`.
 
     Args:
@@ -178,7 +178,7 @@ def audit_scores(
     best = max(value, key=lambda name: value[name])
     rates, runs = found[best]
     most = ceiling(runs, delta=delta, confidence=confidence, family=len(family))
-    return AuditResult(
+    return LowerBound(
         attack=best, family=len(family), runs=runs, confidence=confidence, evidence=rates, ceiling=most, delta=delta
     )
 
@@ -300,14 +300,14 @@ def mu_interval(scores: Scores, confidence: float = 0.95) -> Interval:
     return Interval(observed, low, high)
 
 
-def mu_test(family: Mapping[str, Scores], *, delta: float, confidence: float = 0.95) -> AuditResult:
+def mu_test(family: Mapping[str, Scores], *, delta: float, confidence: float = 0.95) -> LowerBound:
     """Returns the largest lower bound on mu of several scenes, all of them together at `confidence`."""
     if not family:
         raise InputError("Expected at least one scene, got none.")
     each = 1 - (1 - confidence) / len(family)
     lower = {name: mu_interval(scores, each).low for name, scores in family.items()}
     best = max(lower, key=lambda name: lower[name])
-    return AuditResult(
+    return LowerBound(
         attack=best,
         family=len(family),
         runs=family[best].runs,

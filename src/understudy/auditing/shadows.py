@@ -22,7 +22,7 @@ from safetensors.numpy import load_file, save_file
 from sklearn.ensemble import RandomForestClassifier
 
 from understudy.auditing.attacks import Vectors, distances, isolation, vectors
-from understudy.auditing.scores import AuditResult, Interval, Scores, area_under_curve, audit_scores, ceiling, counted
+from understudy.auditing.scores import Interval, LowerBound, Scores, area_under_curve, audit_scores, ceiling, counted
 from understudy.data import Panel, windows
 from understudy.errors import InputError
 from understudy.files import whole_file
@@ -199,7 +199,7 @@ class ShadowAudit:
     """Areas under the curve by attack, the strongest bound that all of them together prove, and all scores."""
 
     areas: Mapping[str, Interval]
-    result: AuditResult
+    result: LowerBound
     scores: Mapping[str, Scores]
 
 

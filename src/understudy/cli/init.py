@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from understudy.api.places import existing, unused, write
 from understudy.cli.console import Output
-from understudy.cli.places import existing, unused, write
 from understudy.data import draft_schema
 from understudy.data.draft import STATEMENT, AlikeColumns
 from understudy.data.schema import CsvFormat

@@ -79,11 +79,13 @@ class Metric:
 
 ABOVE = (0.0, math.inf)  # range of a figure that has no upper end
 OWN = {"general": "understudy.evaluation.general", "conditional": "understudy.evaluation.fillings"}
+FORECASTS = "general.forecast_skill"
+ERROR_ON_CANDIDATE, ERROR_ON_REAL = "MAE trained on candidate", "MAE trained on real"  # parts of it
 MATTERS = {
     "general.mean": "marginal mean",
     "general.tails": "marginal tails",
     "general.missingness": "missingness",
-    "general.forecast_skill": "TSTR forecasts",
+    FORECASTS: "TSTR forecasts",
     "general.trees_summary": "discriminator on summaries",
     "general.trees_raw": "discriminator on values",
 }

@@ -1,41 +1,34 @@
 """All figures of one evaluation, each with those of other real series and of a control without private data."""
 
 import dataclasses
+import html
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import FrameType
 from typing import Any, Literal
 
 import numpy as np
+from rich.console import RenderableType
+from rich.text import Text
 from threadpoolctl import threadpool_limits
 
+from understudy import display
 from understudy.data import Panel
 from understudy.data.channels import num_codes
+from understudy.evaluation import words
 from understudy.evaluation.measures import confidence_interval, prediction_interval
 from understudy.evaluation.metric import MATTERS, Effort, Measured, Metric, Undefined
 from understudy.evaluation.panels import Comparison, Panels
 from understudy.evaluation.portraits import extremes
+from understudy.files import whole_file
+from understudy.synthesizers import Release
 
-MAX_CHANNELS = 40
-
-
-def numbers(real: Panel, synthetic: Panel) -> dict[str, dict[str, dict[str, float]]]:
-    """Returns by channel of numbers, then `real` or `synthetic`: mean, minimum, 1 %, 99 % and maximum.
-
-    Privacy: internal. The figures of real series are exact.
-    """
-    found: dict[str, dict[str, dict[str, float]]] = {}
-    for place, channel in enumerate(real.schema.channels):
-        if num_codes(channel) is None and len(found) < MAX_CHANNELS:
-            sides = (("real", real), ("synthetic", synthetic))
-            found[channel.name] = {side: extremes(panel.values[:, :, place]) for side, panel in sides}
-    return found
-
-
+_MAX_CHANNELS = 40
 _AGAIN_SECONDS = 0.5  # an alarm that a destructor swallowed is repeated
 
 
@@ -86,6 +79,8 @@ TOO_LATE = "not measured: the time was up. `--thorough` measures all."
 STOPPED = "not measured: stopped before its turn."
 Progress = Callable[[str, float], None]
 Complete = Callable[[Panels], Panels] | None
+INTERNAL = "Internal: these figures were computed from real series and are covered by no guarantee."
+_COLUMNS = (">synthetic", ">other real series", ">no private data", "verdict")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,12 +95,11 @@ class Figure:
     notes: tuple[str, ...] = ()
     problem: str | None = None
 
-
-def worse(direction: str, found: float | None, low: float | None, high: float | None) -> bool | None:
-    """Returns whether a figure is beyond what other real series have, on the bad side; None where that is unknown."""
-    if found is None or low is None or high is None:
-        return None
-    return {"lower": found > high, "higher": found < low, "near": not low <= found <= high}[direction]
+    def __str__(self) -> str:
+        if self.value is None:
+            return "–"
+        interval = "" if self.low is None or self.high is None else f" [{self.low:.3g}, {self.high:.3g}]"
+        return f"{self.value:.3g}{interval}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +121,7 @@ class Score:
     @property
     def like_real(self) -> bool | None:
         """Whether the synthetic figure is no worse than those of other real series; None where that is unknown."""
-        apart = worse(self.direction, self.synthetic.value, self.holdout.low, self.holdout.high)
+        apart = words.worse(self.direction, self.synthetic.value, self.holdout.low, self.holdout.high)
         return None if apart is None else not apart
 
     @property
@@ -140,9 +134,23 @@ class Score:
         return None if np.isclose(held, control) else (found - held) / (control - held)
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Judged:
+    """What a scorecard is about. Internal: it holds real series.
+
+    Attributes:
+        release: None for series made elsewhere.
+        synthetic: The series as they were released; `panels` may hold fewer.
+    """
+
+    release: Release | None
+    synthetic: Panel
+    panels: Panels
+
+
 @dataclass(frozen=True, kw_only=True)
 class Scorecard:
-    """An evaluation. Internal: every figure was computed from real series."""
+    """An evaluation, which shows itself in a notebook. Internal: every figure was computed from real series."""
 
     scores: tuple[Score, ...]
     effort: str
@@ -152,13 +160,20 @@ class Scorecard:
     missing: tuple[str, ...] = ()  # names of metrics not measured: the time was up, or the work was stopped
     format: int = FORMAT
     internal: bool = True
+    judged: Judged | None = field(default=None, repr=False, compare=False)
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the scorecard as JSON has it."""
-        facts = dataclasses.asdict(self)
+        facts = dataclasses.asdict(dataclasses.replace(self, judged=None))
+        del facts["judged"]
         for line, score in zip(facts["scores"], self.scores, strict=True):
             line |= {"like_real": score.like_real, "position": score.position}
         return facts
+
+    @property
+    def headline(self) -> dict[str, Any]:
+        """The worst verdict of what matters, what is apart from real series, and a sentence about all checks."""
+        return words.headline(self.as_dict())
 
     @property
     def stopped(self) -> bool:
@@ -168,8 +183,52 @@ class Scorecard:
     def __getitem__(self, name: str) -> Score:
         return next(score for score in self.scores if score.name == name)
 
+    def __repr__(self) -> str:
+        return f"Scorecard({len(self.scores) - len(self.missing)} checks: {self.headline['sentence']})"
 
-def evaluate(
+    def show(self) -> None:
+        """Prints the scorecard: the headline, means and extremes, and every figure between its neighbours."""
+        display.show(self.parts())
+
+    def parts(self) -> list[RenderableType]:
+        """Returns what `show` prints."""
+        head, columns = self.headline, ("", ">mean", ">minimum", ">1 %", ">99 %", ">maximum")
+        ends = [
+            (f"{name}: {side}", *(f"{value:.4g}" for value in found.values()))
+            for name, sides in self.numbers.items()
+            for side, found in sides.items()
+        ]
+        suites = [display.table("", *_COLUMNS, rows=rows, title=suite) for suite, rows in self.rows().items()]
+        missing = [f"Not measured: {', '.join(self.missing)}."] if self.missing else []
+        told = (Text(INTERNAL, style="bold"), Text(head["sentence"], style="bold"), head["worst"])
+        return [*told, *self.notes, display.table(*columns, rows=ends, title="numbers"), *suites, *missing]
+
+    def rows(self) -> dict[str, list[tuple[str, ...]]]:
+        """Returns by suite: each check's title, its figures as text, and its verdict or why it has none."""
+        found: dict[str, list[tuple[str, ...]]] = {}
+        for score, line in zip(self.scores, self.as_dict()["scores"], strict=True):
+            if score.name not in self.missing:
+                figures = (str(one) for one in (score.synthetic, score.holdout, score.independent))
+                told = score.synthetic.problem or words.verdict(line)
+                found.setdefault(score.suite, []).append((score.title, *figures, told))
+        return found
+
+    def _repr_html_(self) -> str:
+        rows = [row for rows in self.rows().values() for row in rows if row[-1] in words.COUNTED]
+        said = html.escape(self.headline["sentence"])
+        return f"<p><strong>{said}</strong><br>{INTERNAL}</p>{display.html_table(('', *_COLUMNS), rows)}"
+
+    def report(self, path: str | Path) -> None:
+        """Writes the HTML page of this evaluation, readable by its owner only: it shows real series."""
+        from understudy.report.page import render
+        from understudy.report.record import make_record
+
+        with whole_file(Path(path), replace=False) as draft:
+            draft.touch(mode=0o600)
+            draft.write_text(render(make_record(self)), encoding="utf-8")
+
+
+def scorecard_of(
     panels: Panels,
     metrics: Sequence[Metric],
     effort: Effort,
@@ -202,8 +261,18 @@ def evaluate(
     noted = (f"{len(missing)} of {len(metrics)} rows were {why}",) if missing else ()
     return Scorecard(
         scores=scores, effort=effort.name, seed=seed, notes=(*panels.notes, *noted), missing=missing,
-        numbers=numbers(panels.real, panels.synthetic),
+        numbers=_numbers(panels.real, panels.synthetic),
     )  # fmt: skip
+
+
+def _numbers(real: Panel, synthetic: Panel) -> dict[str, dict[str, dict[str, float]]]:
+    """Returns by channel of numbers, then `real` or `synthetic`: mean, minimum, 1 %, 99 % and maximum."""
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for place, channel in enumerate(real.schema.channels):
+        if num_codes(channel) is None and len(found) < _MAX_CHANNELS:
+            sides = (("real", real), ("synthetic", synthetic))
+            found[channel.name] = {side: extremes(panel.values[:, :, place]) for side, panel in sides}
+    return found
 
 
 def in_order(metrics: Sequence[Metric]) -> list[Metric]:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
-from understudy.auditing.scores import AuditResult, ErrorRates, GaussianShift
+from understudy.auditing.scores import ErrorRates, GaussianShift, LowerBound
 from understudy.privacy import accounting
 from understudy.privacy.certificate import issue
 from understudy.privacy.events import Event, Gaussian, NonPrivate, PureDP, SubsampledGaussian
@@ -15,10 +15,8 @@ from understudy.privacy.plan import SpendingPlan
 from understudy.synthesizers.contract.panels import plain_schema
 
 
-def result_of(evidence: ErrorRates | GaussianShift) -> AuditResult:
-    return AuditResult(
-        attack="canary", family=1, runs=100, confidence=0.95, evidence=evidence, ceiling=3.28, delta=1e-5
-    )
+def result_of(evidence: ErrorRates | GaussianShift) -> LowerBound:
+    return LowerBound(attack="canary", family=1, runs=100, confidence=0.95, evidence=evidence, ceiling=3.28, delta=1e-5)
 
 
 def gaussian_rates(mu: float, false_positive: float) -> ErrorRates:

@@ -6,7 +6,7 @@ from tests.unit.synthesizers.dit.small import SMALL, waves
 from understudy.evaluation.fillings import KINDS, with_completions
 from understudy.evaluation.metric import QUICK, metrics_of
 from understudy.evaluation.panels import Panels
-from understudy.evaluation.scorecard import evaluate
+from understudy.evaluation.scorecard import scorecard_of
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.independent import Independent
@@ -22,7 +22,7 @@ def test_fillings_of_other_series_reach_the_metrics_of_the_release_only() -> Non
         assert completion.truth.tobytes() == panels.other.values.tobytes()
         shown = ~completion.hidden
         assert np.array_equal(completion.draws[0][shown], completion.truth[shown])
-    card = evaluate(filled, [m for m in metrics_of(("conditional",)) if m.name in ("conditional.rmse",)], QUICK)
+    card = scorecard_of(filled, [m for m in metrics_of(("conditional",)) if m.name in ("conditional.rmse",)], QUICK)
     score = card["conditional.rmse"]
     assert score.synthetic.value is not None
     assert {*KINDS} <= set(score.synthetic.parts)

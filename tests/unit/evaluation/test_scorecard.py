@@ -9,7 +9,7 @@ import pytest
 from tests.unit.evaluation.sets import waves
 from understudy.evaluation.metric import MATTERS, QUICK, Measured, Metric, Undefined, metrics_of
 from understudy.evaluation.panels import Panels
-from understudy.evaluation.scorecard import Figure, Score, evaluate, in_order
+from understudy.evaluation.scorecard import Figure, Score, in_order, scorecard_of
 
 
 def _metric(measure, name="toy.mean", **facts):
@@ -27,7 +27,7 @@ def _panels(**changes):
 
 
 def test_every_score_stands_beside_other_real_series_and_the_control() -> None:
-    (score,) = evaluate(_panels(), [_metric(_gap_of_means)], QUICK).scores
+    (score,) = scorecard_of(_panels(), [_metric(_gap_of_means)], QUICK).scores
     assert score.synthetic.value is not None
     assert score.synthetic.low is not None
     assert score.holdout.value is not None
@@ -51,7 +51,7 @@ def test_one_failing_metric_loses_no_other() -> None:
         _metric(endless, "toy.endless"),
         _metric(_gap_of_means),
     ]
-    card = evaluate(_panels(), metrics, QUICK)
+    card = scorecard_of(_panels(), metrics, QUICK)
     assert "ZeroDivisionError" in str(card["toy.broken"].synthetic.problem)
     assert "7.123" not in str(card["toy.broken"].synthetic.problem)
     assert card["toy.undefined"].synthetic.problem == "needs a label; declare one in the schema"
@@ -66,7 +66,7 @@ def test_trained_metrics_train_once_for_each_split_and_repeat_for_the_candidates
         seen.append(effort.repeats)
         return Measured(value=1.0)
 
-    evaluate(_panels(), [_metric(measure, trained=True)], QUICK)
+    scorecard_of(_panels(), [_metric(measure, trained=True)], QUICK)
     assert seen == [QUICK.repeats, QUICK.repeats, *[1] * QUICK.repeats]
 
 
@@ -78,7 +78,7 @@ def _slow(comparison, effort, seed):
 def test_a_deadline_ends_a_metric_in_the_middle_and_keeps_the_others() -> None:
     metrics = [_metric(_slow, "toy.slow", seconds=1.0), _metric(_gap_of_means)]
     start = time.monotonic()
-    card = evaluate(_panels(), metrics, replace(QUICK, seconds=0.5))
+    card = scorecard_of(_panels(), metrics, replace(QUICK, seconds=0.5))
     assert time.monotonic() - start < 10
     assert card.missing == ("toy.slow",)
     assert card["toy.mean"].synthetic.value is not None
@@ -95,7 +95,7 @@ def test_a_deadline_leaves_the_alarm_of_its_caller_as_it_was() -> None:
     before = signal.signal(signal.SIGALRM, lambda number, frame: rang.append(number))
     signal.setitimer(signal.ITIMER_REAL, 60)
     try:
-        evaluate(_panels(), [_metric(_gap_of_means)], replace(QUICK, seconds=30.0))
+        scorecard_of(_panels(), [_metric(_gap_of_means)], replace(QUICK, seconds=30.0))
         left, _ = signal.getitimer(signal.ITIMER_REAL)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -109,12 +109,12 @@ def test_what_was_measured_before_a_stop_is_kept() -> None:
         raise KeyboardInterrupt
 
     metrics = [_metric(_gap_of_means), _metric(stop, "toy.slow", seconds=1.0)]
-    card = evaluate(_panels(), metrics, QUICK, stopping=(KeyboardInterrupt,))
+    card = scorecard_of(_panels(), metrics, QUICK, stopping=(KeyboardInterrupt,))
     assert card.stopped
     assert card.missing == ("toy.slow",)
     assert card["toy.mean"].synthetic.value is not None
     with pytest.raises(KeyboardInterrupt):
-        evaluate(_panels(), metrics, QUICK)
+        scorecard_of(_panels(), metrics, QUICK)
 
 
 def test_what_matters_is_measured_before_what_is_slow() -> None:
@@ -132,7 +132,7 @@ def test_progress_is_the_share_of_the_time() -> None:
 
     quick = [_metric(_gap_of_means, f"toy.{place}") for place in range(20)]
     slow = _metric(measure, "toy.slow", trained=True)
-    evaluate(_panels(), [*quick, slow], QUICK, progress=lambda what, share: told.append(share))
+    scorecard_of(_panels(), [*quick, slow], QUICK, progress=lambda what, share: told.append(share))
     assert told[40] < 0.2  # two of seven looks of each quick one and more are done by then
     assert all(0 <= share <= 1 for share in told)
     assert told[-1] > 0.8

@@ -12,12 +12,12 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from understudy.auditing.diagnose import diagnose, ratios
 from understudy.synthesizers.dit import DiT
 from understudy.synthesizers.dit.published import OPERATORS, TIGHTNESS, Bounds
 from understudy.synthesizers.dit.recipe import Network, Tightness
 from understudy_bench.adaln import paper
 from understudy_bench.adaln.data import STUDIES
+from understudy_bench.adaln.diagnose import diagnose, ratios
 from understudy_bench.adaln.errors import errors, naive_ways
 from understudy_bench.adaln.experiment import SCALES, Scale, Trial, trained
 from understudy_bench.cells import Cells

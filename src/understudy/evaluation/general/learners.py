@@ -19,7 +19,15 @@ from understudy.data.channels import num_codes
 from understudy.data.timegrid import season_steps
 from understudy.evaluation.general.values import missing, rounded
 from understudy.evaluation.measures import drawn_units, largest, mean_share, run_lengths, spectra
-from understudy.evaluation.metric import Effort, Measured, Metric, Undefined
+from understudy.evaluation.metric import (
+    ERROR_ON_CANDIDATE,
+    ERROR_ON_REAL,
+    FORECASTS,
+    Effort,
+    Measured,
+    Metric,
+    Undefined,
+)
 from understudy.evaluation.panels import Comparison
 
 _MAX_ALL_PAIRS = 8  # with more channels only neighbours in the schema's order are paired
@@ -297,8 +305,8 @@ def _forecast_skill(comparison: Comparison, effort: Effort, seed: int) -> Measur
         replicates=np.array([_skill(*errors(candidate, *weights)) for weights in zip(*drawn, strict=True)]),
         parts={
             "skill when trained on real": _skill(*on_real),
-            "MAE trained on candidate": float(found[0].mean()),
-            "MAE trained on real": float(on_real[0].mean()),
+            ERROR_ON_CANDIDATE: float(found[0].mean()),
+            ERROR_ON_REAL: float(on_real[0].mean()),
             **{f"MAE {name}": float(error.mean()) for name, error in naive.items()},
             **{f"skill: {n}": _skill(e, b) for n, e, b in zip(comparison.numeric_names, *found, strict=True) if b > 0},
         },
@@ -326,7 +334,7 @@ METRICS = (
         measure=partial(_measure, summary_features), seconds=2.7,
     ),
     Metric(
-        "general.forecast_skill", "TSTR forecasting skill (train on synthetic, test on real)",
+        FORECASTS, "TSTR forecasting skill (train on synthetic, test on real)",
         "1 − MAE / MAE of the better of persistence and seasonal naive; ridge regression",
         _forecast_skill, direction="higher", range=(float("-inf"), 1.0), seconds=0.3,
     ),

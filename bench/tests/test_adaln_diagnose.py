@@ -1,13 +1,16 @@
 """Diagnostics of gradients: right norms, of public series only."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from understudy_bench.__main__ import main
+from understudy_bench.adaln.diagnose import Norms, diagnose, ratios
 
+from tests.e2e.commands import run
 from understudy import simulate_households
-from understudy.auditing.diagnose import Norms, diagnose, ratios
 from understudy.data import Panel
 from understudy.errors import InputError
 from understudy.synthesizers.dit import DiT
@@ -87,3 +90,15 @@ def test_private_series_are_refused() -> None:
 def test_a_handful_of_series_is_refused() -> None:
     with pytest.raises(InputError, match="at least 20"):
         diagnose(_public(5), SMALL, noise_multiplier=1.0, progress=_silent)
+
+
+def test_gradients_on_simulated_series_are_told_and_drawn(tmp_path: Path) -> None:
+    outcome = run("diagnose", "--iterations", "2", "--pictures", tmp_path / "drawn", "--json", main=main)
+    assert outcome.code == 0, outcome.err
+    assert outcome.facts["internal"] is True
+    assert outcome.facts["vanilla"]["s_total_p95"] > 0
+    assert outcome.facts["ratios"]["rho_emp_p95"] > 0
+    assert [Path(path).suffix for path in outcome.facts["pictures"]] == [".svg", ".png"]
+    half = run("diagnose", "--public", tmp_path / "towns.parquet", main=main)
+    assert half.code == 2
+    assert "both or none" in half.err

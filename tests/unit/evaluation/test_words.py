@@ -2,9 +2,9 @@
 
 import pytest
 
-from understudy.report import words
+from understudy.evaluation import words
+from understudy.evaluation.words import figure, internal_cautions, printable, public_cautions, verdict
 from understudy.report.page import standing
-from understudy.report.words import figure, internal_cautions, printable, public_cautions, verdict
 
 
 def score(synthetic: float | None, *, low=0.0, high=0.1, held=0.05, control: float = 1.0, direction="lower"):

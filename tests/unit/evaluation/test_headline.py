@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from tests.unit.evaluation.sets import panel_of, waves
-from tests.unit.report.test_words import score
+from tests.unit.evaluation.test_words import score
 from understudy.data import Continuous, Panel
+from understudy.evaluation import words
 from understudy.evaluation.metric import MATTERS, QUICK, metrics_of
 from understudy.evaluation.panels import Panels
-from understudy.evaluation.scorecard import Scorecard, evaluate
-from understudy.report import words
+from understudy.evaluation.scorecard import Scorecard, scorecard_of
+from understudy.evaluation.words import headline, with_verdicts
 from understudy.report.page import scores
-from understudy.report.words import headline, with_verdicts
 
 NUM_SERIES = 300
 CHEAP = replace(QUICK, replicates=10)
@@ -60,7 +60,7 @@ PLANTED: dict[str, tuple[Callable[[Panel], Panel], set[str]]] = {
 
 def _card(synthetic: Panel) -> Scorecard:
     panels = Panels.prepare(_sample(1), synthetic, _sample(2), max_series=NUM_SERIES)
-    return evaluate(panels, [metric for metric in metrics_of(("general",)) if metric.name in MATTERS], CHEAP)
+    return scorecard_of(panels, [metric for metric in metrics_of(("general",)) if metric.name in MATTERS], CHEAP)
 
 
 @pytest.mark.parametrize("planted", PLANTED)
@@ -70,7 +70,7 @@ def test_the_headline_names_what_is_wrong(planted: str) -> None:
     named = {one["what"] for one in found["apart"]}
     assert expected <= named
     assert found["verdict"] not in (words.LIKE_REAL, words.UNKNOWN)
-    assert all(what in found["sentence"] for what in expected)
+    assert all(what in found["worst"] for what in expected)
 
 
 def test_a_second_real_sample_is_like_real() -> None:
@@ -89,7 +89,7 @@ def test_half_of_the_mean_is_not_like_real_whatever_wasserstein_says() -> None:
 
     panels = Panels.prepare(levels(1, 1.0), levels(4, 0.45), levels(2, 1.0), max_series=400)
     names = ("general.mean", "general.values_wasserstein")
-    card = evaluate(panels, [metric for metric in metrics_of(("general",)) if metric.name in names], CHEAP)
+    card = scorecard_of(panels, [metric for metric in metrics_of(("general",)) if metric.name in names], CHEAP)
     assert card["general.values_wasserstein"].like_real
     assert [one["what"] for one in headline(card.as_dict())["apart"]] == ["marginal mean"]
     shown = card.numbers["level"]
@@ -114,7 +114,7 @@ def test_eleven_good_rows_do_not_outvote_the_trees() -> None:
     trees = {"general.trees_raw": _named("general.trees_raw", **score(1.0))}
     found = headline(_whole(**others, **trees))
     assert found["verdict"] == words.NO_BETTER
-    assert found["sentence"].startswith(
+    assert found["worst"].startswith(
         "Worst of what matters: no better. Apart from real series in discriminator on values"
     )
 
@@ -131,7 +131,22 @@ def test_what_matters_and_was_not_measured_makes_like_real_unknown() -> None:
     late["synthetic"] = {"value": None, "problem": "not measured: the time was up."}
     found = headline(_whole(**{"general.trees_raw": late}))
     assert found["verdict"] == words.UNKNOWN
-    assert "Not measured: discriminator on values" in found["sentence"]
+    assert "Not measured: discriminator on values" in found["worst"]
+
+
+def test_the_sentence_counts_what_can_tell_and_names_the_weakest() -> None:
+    weak = {
+        "general.tails": _named("general.tails", **score(0.8)),
+        "toy.blind": _named("toy.blind", **score(0.05, control=0.02)),
+    }
+    forecasts = _named("general.forecast_skill")
+    forecasts["synthetic"]["parts"] = {"MAE trained on candidate": 0.21, "MAE trained on real": 0.2}
+    found = headline(_whole(**weak, **{"general.forecast_skill": forecasts}))
+    assert found["sentence"] == (
+        "Forecasts trained on it err 1.05 times as much as on real series; 5 of 6 checks are indistinguishable from "
+        "real series; weakest: marginal tails."
+    )
+    assert headline({"scores": []})["sentence"].startswith("No check can tell")
 
 
 def test_a_small_step_towards_a_far_control_is_not_called_near() -> None:

@@ -1,11 +1,10 @@
-"""Records (plain JSON) in words: short figures, verdicts, the headline of an evaluation, and cautions."""
+"""Scorecards (as JSON has them) in words: short figures, verdicts, the headline of an evaluation, and cautions."""
 
 import math
 from collections.abc import Mapping
 from typing import Any
 
-from understudy.evaluation.metric import MATTERS
-from understudy.evaluation.scorecard import worse
+from understudy.evaluation.metric import ERROR_ON_CANDIDATE, ERROR_ON_REAL, FORECASTS, MATTERS
 from understudy.privacy.budget import at_most
 
 LIKE_REAL, NEAR_REAL, BETWEEN, BEYOND = "like real", "near real", "in between", "beyond real"
@@ -14,6 +13,7 @@ COUNTED = (LIKE_REAL, NEAR_REAL, BETWEEN, BEYOND, NO_BETTER)  # verdicts that sa
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _TOO_LATE = "not measured"
 WEAK_EPSILON = 5.0
+_NUM_WEAKEST = 3
 _ENOUGH = 3  # metrics that can tell the control from real series, before anything is said about all of them
 VERDICTS = {
     LIKE_REAL: "scores as other real series do",
@@ -24,6 +24,13 @@ VERDICTS = {
     BLIND: "within what real series vary by, as the control is, or nearer to it than to them: says little; not counted",
     UNKNOWN: "not measured, or not defined for these series; not counted",
 }
+
+
+def worse(direction: str, found: float | None, low: float | None, high: float | None) -> bool | None:
+    """Returns whether a figure is beyond what other real series have, on the bad side; None where that is unknown."""
+    if found is None or low is None or high is None:
+        return None
+    return {"lower": found > high, "higher": found < low, "near": not low <= found <= high}[direction]
 
 
 def verdict(score: Mapping[str, Any]) -> str:
@@ -90,9 +97,10 @@ def printable(name: Any, longest: int = 40) -> str:
 
 
 def headline(card: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the worst verdict of what matters, what is apart from real (worst first), and a sentence.
+    """Returns the worst verdict of what matters, what is apart from real (worst first), and the finding in words.
 
-    Something that matters and was not measured makes a verdict of *like real* unknown.
+    Something that matters and was not measured makes a verdict of *like real* unknown. `sentence` sums up all checks
+    that can tell; `worst` says what is apart from real series in what matters, with figures.
     """
     rows = {score["name"]: score for score in card["scores"] if score["name"] in MATTERS}
     by_verdict = {name: verdict(score) for name, score in rows.items()}
@@ -100,21 +108,25 @@ def headline(card: Mapping[str, Any]) -> dict[str, Any]:
     apart = [name for name in counted if by_verdict[name] != LIKE_REAL]
     problems = {name: score["synthetic"]["problem"] or "" for name, score in rows.items()}
     unmeasured = [name for name in MATTERS if problems.get(name, _TOO_LATE).startswith((_TOO_LATE, "failed"))]
-    worst = by_verdict[apart[0]] if apart else LIKE_REAL if counted and not unmeasured else UNKNOWN
     found = {
-        "verdict": worst,
+        "verdict": by_verdict[apart[0]] if apart else LIKE_REAL if counted and not unmeasured else UNKNOWN,
         "apart": [_told(name, rows[name], by_verdict[name]) for name in apart],
         "like_real": [MATTERS[name] for name in counted if name not in apart],
         "cannot_tell": [MATTERS[name] for name in rows if by_verdict[name] == BLIND],
         "not_measured": [MATTERS[name] for name in unmeasured],
     }
-    return found | {"sentence": _sentence(found)}
+    return {"sentence": _summary(card), "worst": _worst(found), **found}
 
 
 def with_verdicts(card: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a scorecard with its headline, and with the verdict of every row."""
     rows = [{**score, "verdict": verdict(score)} for score in card["scores"]]
     return {"headline": headline(card), **card, "scores": rows}
+
+
+def weakest(card: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Returns the scores that are apart from real series, the farthest first."""
+    return sorted((s for s in card["scores"] if verdict(s) in COUNTED[1:]), key=_badness, reverse=True)
 
 
 def _badness(score: Mapping[str, Any]) -> tuple[int, float]:
@@ -127,7 +139,31 @@ def _told(name: str, score: Mapping[str, Any], found: str) -> dict[str, Any]:
     return {"name": name, "what": MATTERS[name], "verdict": found, "value": score["synthetic"]["value"], "real": real}
 
 
-def _sentence(found: Mapping[str, Any]) -> str:
+def _summary(card: Mapping[str, Any]) -> str:
+    """Returns one sentence: what forecasts lose, how many checks can't tell the series from real ones, the weakest."""
+    verdicts = [verdict(score) for score in card["scores"]]
+    counted, alike = sum(one in COUNTED for one in verdicts), verdicts.count(LIKE_REAL)
+    if not counted:
+        return "No check can tell here, or none was measured."
+    parts = [f"{alike} of {counted} checks {'is' if alike == 1 else 'are'} indistinguishable from real series"]
+    factor = forecast_factor(card)
+    if factor is not None:
+        parts.insert(0, f"forecasts trained on it err {factor:.2f} times as much as on real series")
+    apart = [MATTERS.get(score["name"], score["title"]) for score in weakest(card)[:_NUM_WEAKEST]]
+    parts += [f"weakest: {', '.join(apart)}"] if apart else []
+    sentence = "; ".join(parts)
+    return f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def forecast_factor(card: Mapping[str, Any]) -> float | None:
+    """Returns the forecasting error after training on the synthetic series, over that after training on real ones."""
+    forecasts = [score["synthetic"].get("parts", {}) for score in card["scores"] if score["name"] == FORECASTS]
+    parts: Mapping[str, float] = forecasts[0] if forecasts else {}
+    on_synthetic, on_real = parts.get(ERROR_ON_CANDIDATE), parts.get(ERROR_ON_REAL)
+    return on_synthetic / on_real if on_synthetic is not None and on_real else None
+
+
+def _worst(found: Mapping[str, Any]) -> str:
     said = "Unknown: what matters was not measured, or can't tell here."
     if found["apart"]:
         shown = ((one["what"], figure(one["value"]), one["real"]) for one in found["apart"])

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from understudy import files
 from understudy.errors import InputError, MissingData, ReleaseError
@@ -18,24 +19,21 @@ def existing(path: Path, what: str) -> Path:
     return path
 
 
-def named(text: str) -> Path | str:
-    """Returns the place that an argument names: a path, or a URL as it is."""
-    return text if "://" in text else Path(text)
-
-
-def existing_table(place: Path | str, what: str) -> Path | str:
-    """Returns the place of a table that is there: a file, a folder of partitions, or the URL of either in a store."""
-    if isinstance(place, Path):
-        return existing(place, what)
+def existing_table(source: Any, what: str) -> Any:
+    """Returns a table that is there: a path, the URL of one in a store, or a table in memory as it is."""
+    if not isinstance(source, str | Path):
+        return source
+    if isinstance(source, Path) or "://" not in source:
+        return existing(Path(source), what)
     from understudy.data.io import stores
 
-    located = stores.located(place)
+    located = stores.located(source)
     try:
         if not located.is_dir():
             stores.existing(located)
     except MissingData as missing:
         raise MissingData(f"{what}: {missing}") from None
-    return place
+    return source
 
 
 def unused(path: Path, what: str) -> Path:

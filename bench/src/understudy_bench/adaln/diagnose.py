@@ -9,19 +9,21 @@ of norms; ρ the bounded network's S over that of the network without bounds (Eq
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from understudy.data import Panel
+from understudy.data import Panel, Schema, read_panel, simulate_households, windows
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee, default_delta
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
+from understudy.report.figures import Drawing
 from understudy.synthesizers.base import Progress
 from understudy.synthesizers.dit.method import DiT
 from understudy.synthesizers.dit.pretraining import MIN_SERIES, public_examples
@@ -30,7 +32,10 @@ from understudy.synthesizers.dit.recipe import Tightness
 from understudy.training import DPSGDConfig, Optimisation, Task, UnitWindows, adam, train
 from understudy.training.clipping.engine import PerUnitClipper
 from understudy.training.plan import TRAINING
+from understudy_bench.pictures.gradients import gradient_tails
 
+PUBLIC = "Internal, and of public series: norms of single units' gradients have no noise on them."
+_SIMULATED_HOMES = 400
 QUANTILES = (0.95, 0.99)
 _LOOKS, _WATCHED = 20, 64  # how often norms are taken in a run, and of how many units
 
@@ -71,6 +76,34 @@ class Norms:
         found |= {"clipped": float((self.total > self.clip).mean()), "eta_mean": float(kept.mean())}
         found["loss_last"] = float(self.losses[-max(1, len(self.losses) // 4) :].mean())  # of the run's last quarter
         return found | {f"eta_p{100 * q:.0f}": float(np.quantile(kept, q)) for q in (0.1, 0.5, 0.9, 0.99)}
+
+
+def public_series(table: Path | None, schema: Path | None, context: Path | None, window_steps: int | None) -> Panel:
+    """Returns the series of a public table, cut into windows if a length is given; without a table simulated homes."""
+    if table is None or schema is None:
+        return replace(simulate_households(_SIMULATED_HOMES), private=False, unit_ids=None)
+    panel = replace(read_panel(table, Schema.load(schema), context=context, allow_few_units=True), private=False)
+    return panel if window_steps is None else windows.cut(panel, window_steps, window_steps)
+
+
+def facts_of(found: Mapping[str, Norms]) -> dict[str, dict[str, float]]:
+    """Returns the figures of each network."""
+    return {name: norms.figures() for name, norms in found.items()}
+
+
+def rows_of(facts: Mapping[str, Mapping[str, float]], found: Mapping[str, float]) -> Iterator[tuple[str, ...]]:
+    """Yields a row for each figure: its name, the figure of each network, and their ratio where there is one."""
+    names = {"total": "rho_emp", "cond": "rho_cond"}
+    for figure in facts["vanilla"]:
+        part, _, level = figure.removeprefix("s_").rpartition("_")
+        ratio = found.get(f"{names.get(part, '')}_{level}")
+        yield figure, *(f"{of[figure]:.3g}" for of in facts.values()), "" if ratio is None else f"{ratio:.3f}"
+
+
+def picture(found: Mapping[str, Norms]) -> Drawing:
+    """Returns the tails of the norms, and what clipping leaves."""
+    kinds = {name: {"cond": norms.conditioning, "other": norms.other} for name, norms in found.items()}
+    return gradient_tails(kinds, {name: norms.left_by_clip for name, norms in found.items()})
 
 
 def ratios(aware: Norms, vanilla: Norms) -> dict[str, float]:
