@@ -160,7 +160,7 @@ def dit(
 
         series = public_series(public, schema, context, window_steps, window_stride)
         method = DiT.from_preset(preset, seed=seed)
-        shape = {"width": width, "num_heads": num_heads, "depth": depth, "patch": patch}
+        shape: dict[str, Any] = {"width": width, "num_heads": num_heads, "depth": depth, "patch": patch}
         network = replace(method.recipe.network, **{name: size for name, size in shape.items() if size is not None})
         return pretrain(
             series, replace(method, recipe=replace(method.recipe, network=network)), iterations=iterations,
