@@ -4,6 +4,7 @@ The first field says whether the release is private. The rest says who is protec
 which cost, and what is not protected; then the hash of every released file and a signature. `verify` checks all of it.
 """
 
+import html
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from understudy import display
 from understudy.data.type_checks import require_argument, require_path
 from understudy.errors import CertificateError, InputError, UnsupportedEvent
 from understudy.files import whole_file
@@ -25,7 +27,12 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 FILE_NAME = "certificate.json"
-_NOT_ALWAYS = ("parties", "marginal_obfuscation", "arithmetic")  # fields that are written only where they say something
+_NOT_ALWAYS = (
+    "parties",
+    "marginal_obfuscation",
+    "findings",
+    "arithmetic",
+)  # fields that are written only where they say something
 _VERSIONED = ("understudy", "dp-accounting", "opendp", "cryptography", "numpy", "scipy")
 _TOLERANCE = 0.01
 _PROTECTING = ("entity", "event")  # kinds of units that protect a person
@@ -74,6 +81,7 @@ class Certificate:
             *idealised*, real numbers in the proof and floating point in the machine. Older certificates have none.
         marginal_obfuscation: What is said about a distribution that was to be hidden, a sentence each. No part of the
             privacy guarantee and never added to epsilon; empty, and then not written, where nothing was hidden.
+        findings: What the shipped series say against their own use, a sentence each; made from them alone.
     """
 
     status: str
@@ -103,6 +111,7 @@ class Certificate:
     files: Mapping[str, str] = field(default_factory=dict)
     parties: tuple[Mapping[str, Any], ...] = ()
     marginal_obfuscation: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
     arithmetic: Mapping[str, str] = field(default_factory=dict)
     signer: str | None = None
     signature: str | None = None
@@ -137,6 +146,16 @@ class Certificate:
             f"{at_most(odds)} times likelier (epsilon = {at_most(self.epsilon)}), but for a chance of "
             f"{at_most(self.delta, 2)}.{known}{kept}"
         )
+
+    def __repr__(self) -> str:
+        return f"Certificate({self.sentence()})"
+
+    def _repr_html_(self) -> str:
+        facts = {"status": self.status, "method": self.method, "population": self.population, "unit": self.unit}
+        facts |= {"epsilon": at_most(self.epsilon), "delta": at_most(self.delta), "noise": self.noise}
+        facts |= {"signed by": "nobody" if self.signer is None else keys.fingerprint(self.signer)}
+        table = display.html_table(("", "certificate"), facts.items())
+        return f"<p><strong>{html.escape(self.sentence())}</strong></p>{table}"
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values, `status` first."""
@@ -241,6 +260,8 @@ def status_of(certificate: Certificate, events: tuple[Event, ...], epsilon: floa
     reproduction = certificate.overrides.get("reproduction")
     if certificate.unit_kind not in _PROTECTING:
         return "not private: protects no person; its unit is one of many overlapping windows of the same series"
+    if certificate.ledger.get("kind") == "scratch":
+        return "not private: charged to a scratch ledger, which forgets what was spent; for simulated data only"
     if not certificate.noise_is_secure:
         return "not private: reproducible noise, which anyone with the seed can subtract"
     if reasons:
