@@ -269,7 +269,7 @@ MUTANTS = (
         file="data/io/databases.py",
         before='if ":" in user or any(',
         after='if ":" in asked or any(',
-        tests=(DATABASES,),
+        tests=(f"{DATABASES}::test_a_secret_in_a_url_is_refused_and_not_repeated",),
     ),
     Mutant(
         name="what a database says is repeated",
@@ -277,7 +277,7 @@ MUTANTS = (
         file="data/io/databases.py",
         before='as the schema declares it. {remedy}"',
         after='as the schema declares it. {remedy} {problem}"',
-        tests=(DATABASES,),
+        tests=(f"{DATABASES}::test_bad_rows_and_tables_are_refused_without_quoting_them[duckdb]",),
     ),
     Mutant(
         name="times without a zone read as UTC among others",
