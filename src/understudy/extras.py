@@ -18,6 +18,7 @@ _EXTRAS = {
     "distributed": ("Dask", "scale"),
     "fsspec": ("fsspec", "scale"),
     "grpc": ("gRPC", "vertical"),
+    "psycopg": ("psycopg", "sql"),
     "private_set_intersection": ("OpenMined PSI", "vertical"),
 }
 

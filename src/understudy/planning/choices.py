@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 from understudy.data import Schema
 from understudy.errors import InputError, SchemaError
 from understudy.privacy.budget import Guarantee, check_delta
-from understudy.privacy.charges import Composition, declared, file_name
+from understudy.privacy.charges import Composition, declared
 from understudy.privacy.events import NonPrivate
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.plan import SpendingPlan
@@ -79,8 +79,7 @@ def require_budget(schema: Schema) -> None:
 
 def existing_ledger(schema_file: Path, schema: Schema) -> Ledger | None:
     """Returns the population's ledger, in the folder of the schema; None where the first run will make it."""
-    folder = schema_file.absolute().parent
-    return Ledger.open_for(schema, folder) if (folder / f"{file_name(schema.name)}.ledger").exists() else None
+    return Ledger.find_for(schema, schema_file.absolute().parent)
 
 
 def guarantee_for(

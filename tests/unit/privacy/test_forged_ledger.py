@@ -12,6 +12,7 @@ from understudy.errors import LedgerError
 from understudy.privacy import registry
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
+from understudy.privacy.sqlite import Sqlite
 from understudy.privacy.store import Store
 
 
@@ -25,11 +26,11 @@ def path(tmp_path):
 
 def forge(path, change):
     """Rewrites the file with other facts and rows, and a chain that fits them."""
-    store = Store(path)
+    store = Store(Sqlite(path))
     facts, rows = dict(store.facts), [(row.kind, json.loads(json.dumps(row.body))) for row in store.rows()]
     change(facts, rows)
     path.unlink()
-    with Store.create(path, facts).writing() as writer:
+    with Store.create(Sqlite(path), facts).writing() as writer:
         for kind, body in rows:
             writer.append(kind, body)
 
