@@ -1,16 +1,15 @@
 """`understudy init`: a schema draft from column names and types."""
 
 import sys
-from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from understudy.api.places import existing, unused, write
 from understudy.cli.console import Output
-from understudy.cli.places import existing, unused, write
 from understudy.data import draft_schema
-from understudy.data.io.draft import STATEMENT, AlikeColumns, DraftOptions
+from understudy.data.draft import STATEMENT, AlikeColumns
 from understudy.data.schema import CsvFormat
 
 
@@ -36,13 +35,12 @@ def init(
     target = unused(out or file.with_name(f"{file.stem}.schema.toml"), "--out")
     sign = "\t" if delimiter == "\\t" else delimiter
     written = CsvFormat(delimiter=sign, decimal=decimal, encoding=encoding, missing=tuple(missing or ()))
-    options = DraftOptions(
-        csv=written, zone=zone, unit=unit, time=time, peek=peek, columns_are_public=columns_are_public
-    )
+    options: dict[str, Any] = {"csv": written, "zone": zone, "unit": unit, "time": time, "peek": peek}
+    options["columns_are_public"] = columns_are_public
     asking = sys.stdin.isatty() and sys.stdout.isatty() and not (output.json or output.quiet)
     text, options = _drafted(existing(file, "FILE"), options, asking=asking)
     write(target, text)
-    peeked = options.peek and file.suffix.lower() == ".csv"
+    peeked = options["peek"] and file.suffix.lower() == ".csv"
     looked = "and the text shape of some rows" if peeked else "and types; no row was read"
     todo = text.count("TODO:")
     output.result(
@@ -52,10 +50,10 @@ def init(
     )
 
 
-def _drafted(file: Path, options: DraftOptions, *, asking: bool) -> tuple[str, DraftOptions]:
+def _drafted(file: Path, options: dict[str, Any], *, asking: bool) -> tuple[str, dict[str, Any]]:
     """Returns the draft and what was allowed for it; a person at a terminal is asked before anything is looked at."""
     try:
-        text = draft_schema(file, options=options)
+        text = draft_schema(file, **options)
     except AlikeColumns:
         if not asking:
             raise
@@ -64,10 +62,10 @@ def _drafted(file: Path, options: DraftOptions, *, asking: bool) -> tuple[str, D
             "publish them. Are they public?",
             abort=True,
         )
-        options = replace(options, columns_are_public=True)
-        text = draft_schema(file, options=options)
-    untyped = file.suffix.lower() == ".csv" and not options.peek
+        options = {**options, "columns_are_public": True}
+        text = draft_schema(file, **options)
+    untyped = file.suffix.lower() == ".csv" and not options["peek"]
     if asking and untyped and typer.confirm(f"A CSV file has no types. May init look at {STATEMENT}?"):
-        options = replace(options, peek=True)
-        text = draft_schema(file, options=options)
+        options = {**options, "peek": True}
+        text = draft_schema(file, **options)
     return text, options

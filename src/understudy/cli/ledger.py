@@ -1,25 +1,20 @@
-"""`understudy ledger`: what has been spent on a population and what is left; and how other commands charge it."""
+"""`understudy ledger`: what has been spent on a population and what is left."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from understudy.api.places import existing
 from understudy.cli.console import Commands, Output, table
-from understudy.cli.places import existing, named
 from understudy.data import Schema
 from understudy.errors import InputError, LedgerError, MissingData
 from understudy.extras import naming_extras
 from understudy.privacy import postgresql, registry
-from understudy.privacy.budget import Guarantee, at_least, at_most
+from understudy.privacy.budget import at_least, at_most
 from understudy.privacy.certificate import FILE_NAME, Certificate
-from understudy.privacy.charges import NOT_COVERED, declared
-from understudy.privacy.ledger import Ledger
-from understudy.privacy.noise import NoiseSource
-from understudy.privacy.plan import SpendingPlan
+from understudy.privacy.ledger import Ledger, known
 
 app = Commands()
 WHERE_HELP = "Schema in the folder of its ledger, a ledger file, or the URL of a shared one: postgresql://…"
@@ -178,8 +173,7 @@ def _require_remembered(ledger: Ledger, certificate: Certificate, release: Path)
 
 def _place(where: str) -> Path | str:
     """Returns the place that an argument names; a file has to be there."""
-    place = named(where)
-    return existing(place, "WHERE") if isinstance(place, Path) else place
+    return where if "://" in where else existing(Path(where), "WHERE")
 
 
 def opened(where: str) -> Ledger:
@@ -190,16 +184,10 @@ def opened(where: str) -> Ledger:
     if isinstance(place, str) or place.suffix != ".toml":
         return Ledger.open(place)
     schema = Schema.load(place, draft=True)  # facts can be bought while others are still open
-    ledger = existing_ledger(place, schema)
+    ledger = existing_ledger(place.absolute().parent, schema)
     if ledger is None:
         raise LedgerError(f"'{schema.name}' has no ledger in this folder yet: the first run on it makes one.")
     return ledger
-
-
-def known(population: str) -> Ledger | None:
-    """Returns a population's ledger; None where this computer does not have it."""
-    place = registry.lookup(population)
-    return Ledger.open(place) if place is not None and registry.is_there(place) else None
 
 
 def facts_of_payer(certificate: Certificate) -> dict[str, Any] | None:
@@ -231,17 +219,6 @@ def facts_of(ledger: Ledger) -> dict[str, Any]:
     }
 
 
-def check_budget(schema_file: Path, schema: Schema, plan: SpendingPlan, label: str) -> None:
-    """Refuses what the ledger can't pay, before the table is read.
-
-    A ledger that does not exist yet, because the run will make it, is judged by what it would declare.
-    """
-    from understudy.planning.choices import existing_ledger
-
-    ledger = existing_ledger(schema_file, schema) or Ledger.in_memory(**declared(schema))
-    ledger.check(plan, label=label)
-
-
 Left = tuple[dict[str, Any], str]
 
 
@@ -251,32 +228,3 @@ def left_in(ledger: Ledger) -> Left:
     runs = "" if left.runs is None else f", and {left.runs} of {ledger.composition.max_runs} runs"
     words = f"Left in the ledger of '{ledger.name}': {at_least(left.epsilon)}{runs}."
     return {"file": str(ledger.path), "epsilon_left": left.epsilon, "runs_left": left.runs}, words
-
-
-def record_uncovered(ledger: Ledger, what: str) -> None:
-    """Writes into the population's ledger, as a charge of nothing, what no guarantee covers."""
-    nothing = SpendingPlan((), Guarantee(ledger.guarantee.epsilon, ledger.composition.run_delta))
-    ledger.charge(nothing, label=what, noise=NoiseSource.secure())
-
-
-def without_limit(ledger: Ledger, schema: Schema, guarantee: Guarantee, label: str) -> Ledger:
-    """Returns the ledger of one run that is not private, after the population's ledger has recorded that run."""
-    record_uncovered(ledger, f"{label}: {NOT_COVERED}")
-    who, size = schema.unit.sentence(), schema.protected_units
-    return Ledger.in_memory(guarantee, name=schema.name, unit_sentence=who, population=size)
-
-
-@contextmanager
-def charging(schema_file: Path, schema: Schema) -> Iterator[Ledger]:
-    """Yields the population's ledger; adds to any error whether it had been charged: a charge is never given back."""
-    ledger = Ledger.open_for(schema, schema_file.absolute().parent)
-    before = ledger.head()
-    try:
-        yield ledger
-    except BaseException as problem:
-        try:
-            if ledger.head() != before:
-                problem.add_note("The run had been charged and stays charged: `understudy ledger show` prints it.")
-        except LedgerError:  # the disk fails
-            problem.add_note("Whether the run was charged can't be read now: run `understudy ledger show` later.")
-        raise

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import typer
 
+from understudy.api.places import existing, require_room, unused
 from understudy.cli.console import Commands, Output, Progress
 from understudy.cli.options import ContextFile, WindowSteps, WindowStride
-from understudy.cli.places import existing, require_room, unused
 from understudy.data import Panel, Schema, read_panel, windows
 from understudy.errors import InputError
 from understudy.privacy.canonical import file_sha256

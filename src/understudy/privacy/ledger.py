@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Unpack, final
 from understudy.data.type_checks import require_argument
 from understudy.errors import BudgetExceeded, CertificateError, LedgerError, UnsupportedEvent
 from understudy.privacy import canonical, charges, registry
+from understudy.privacy.accounting import check_workload
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.certificate import FILE_NAME as CERTIFICATE
 from understudy.privacy.certificate import Certificate, parsed_events
@@ -101,7 +102,8 @@ class Ledger:
         before, place, identity = registry.lookup(ledger.name), ledger._store.place, ledger._facts.identity
         moved = before != place and isinstance(before, str) and isinstance(place, str)  # a server has another address
         registry.claim(ledger.name, place, identity, moved=moved)
-        registry.adopt(ledger._store, identity, reason, ledger._forgotten(), moved=moved)
+        forgotten = {head: ledger._price_of(found) for head, found in ledger._forgotten().items()}
+        registry.adopt(ledger._store, identity, reason, forgotten, moved=moved)
         return ledger
 
     @classmethod
@@ -161,18 +163,37 @@ class Ledger:
         if self._forgotten():
             raise registry.older_copy(self._store, "a release in a folder beside it")
 
-    def _forgotten(self) -> dict[str, float]:
-        """What releases beside this ledger's file have cost of which it does not know, by their heads."""
+    def _forgotten(self) -> dict[str, Certificate]:
+        """Releases in folders beside this ledger's file that it does not know, by the head that they state."""
         rows = self._store.rows_cached()
         known = {self._store.genesis, *(row.hash for row in rows), *charges.adopted_heads(rows)}
         beside = releases_beside(self.path, self.name) if isinstance(self.path, Path) else ()
-        lost = {str(found.ledger.get("head")): found for found in beside}
-        return {head: self.composition.price(plan_of(found)) for head, found in lost.items() if head not in known}
+        stated = ((str(found.ledger.get("head")), found) for found in beside)
+        return {head: found for head, found in stated if head not in known}
+
+    def _price_of(self, certificate: Certificate) -> float:
+        """What the run of a release cost in this ledger's currency."""
+        try:
+            events = parsed_events(certificate)
+            check_workload(events)
+            planned = tuple(map(PlanEntry, certificate.labels, events))
+            return self.composition.price(SpendingPlan(planned, Guarantee(certificate.epsilon, certificate.delta)))
+        except (ValueError, UnsupportedEvent) as problem:
+            raise LedgerError(
+                f"A release beside '{self.path}' has a certificate that can't be accounted for. `understudy verify` "
+                "says which: move that release away."
+            ) from problem
 
     @classmethod
-    def find_for(cls, schema: "Schema", directory: Path) -> "Ledger | None":
+    def find(cls, population: str, place: Path | str | None = None) -> "Ledger | None":
+        """A population's ledger, at a place or in a folder; None where there is none yet."""
+        storage = _storage(_place_for(population, place), population)
+        return cls._registered(cls._read(storage)) if storage.exists() else None
+
+    @classmethod
+    def find_for(cls, schema: "Schema", place: Path | str | None = None) -> "Ledger | None":
         """The ledger of a schema's population; None where the first run will make it."""
-        storage = _storage(_place_for(schema.name, directory), schema.name)
+        storage = _storage(_place_for(schema.name, place), schema.name)
         if not storage.exists():
             return None
         ledger = cls._read(storage)
@@ -185,6 +206,9 @@ class Ledger:
 
         It is the shared one that this computer knows of the population, else the file `<name>.ledger` beside the
         schema, else one in the database that UNDERSTUDY_LEDGERS names.
+
+        Args:
+            directory: a folder that has or gets `<name>.ledger`, a file whose name ends in `.ledger`, or a URL.
         """
         from understudy.data import Schema as SchemaType
 
@@ -192,8 +216,7 @@ class Ledger:
             directory = Path(schema).absolute().parent if directory is None else directory
             schema = SchemaType.load(Path(schema))
         require_argument(schema, SchemaType, "Ledger.open_for", "Give the schema, or the path of its file.")
-        folder = Path("." if directory is None else directory).absolute()
-        found = cls.find_for(schema, folder)
+        found = cls.find_for(schema, directory)
         if found is not None:
             return found
         elsewhere, declared = registry.lookup(schema.name), charges.declared(schema)
@@ -203,9 +226,9 @@ class Ledger:
                 "folder if you like: a new one would forget what has been spent."
             )
         try:
-            return cls.create(_place_for(schema.name, folder), **declared)
+            return cls.create(_place_for(schema.name, directory), **declared)
         except LedgerError:
-            found = cls.find_for(schema, folder)
+            found = cls.find_for(schema, directory)
             if found is None:
                 raise
             return found  # another process was quicker
@@ -380,13 +403,6 @@ def releases_beside(file: Path, population: str) -> Iterator[Certificate]:
                 yield found
 
 
-def plan_of(certificate: Certificate) -> SpendingPlan:
-    """Returns what the run of a release was charged for."""
-    entries = zip(certificate.labels, parsed_events(certificate), strict=True)
-    planned = tuple(PlanEntry(label, event) for label, event in entries)
-    return SpendingPlan(planned, Guarantee(certificate.epsilon, certificate.delta))
-
-
 def _storage(place: Path | str, population: str | None = None) -> Storage:
     if is_url(place):
         return Postgres(str(place), population)
@@ -395,10 +411,24 @@ def _storage(place: Path | str, population: str | None = None) -> Storage:
     return Sqlite(Path(place).absolute())
 
 
-def _place_for(population: str, folder: Path) -> Path | str:
+def _place_for(population: str, place: Path | str | None) -> Path | str:
     """Where a population's ledger is or will be: the shared one that is known here, a file, the team's database."""
-    known, file = registry.lookup(population), folder / f"{charges.file_name(population)}.ledger"
+    if is_url(place):
+        return str(place)
+    known, file = registry.lookup(population), charges.ledger_file(place, population)
     team = os.environ.get("UNDERSTUDY_LEDGERS")
     if isinstance(known, str):
         return known
     return team if team and not file.exists() else file
+
+
+def known(population: str) -> Ledger | None:
+    """Returns a population's ledger; None where this computer does not have it."""
+    place = registry.lookup(population)
+    return Ledger.open(place) if place is not None and registry.is_there(place) else None
+
+
+def record_uncovered(ledger: Ledger, what: str) -> None:
+    """Writes into the population's ledger, as a charge of nothing, what no guarantee covers."""
+    nothing = SpendingPlan((), Guarantee(ledger.guarantee.epsilon, ledger.composition.run_delta))
+    ledger.charge(nothing, label=what, noise=NoiseSource.secure())

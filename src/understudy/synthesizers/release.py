@@ -164,6 +164,20 @@ class Release:
         )
 
 
+_USUAL_NUMBER, _MOST_USUAL = 1_000, 4_000  # series: where no population is declared; where it is large
+
+
+def usual_sample(release: Release, seed: int) -> Panel:
+    """Returns series to judge a release by: as many as its population, at most 4,000; a public number."""
+    if release.synthesizer.needs_context(release.schema) and release.public_context is None:
+        raise InputError(
+            "synthetic: this release answers to public context. Sample it first, and pass the series: "
+            "synthetic=release.sample(500, context=context)."
+        )
+    number = min(_MOST_USUAL, release.schema.population.size or _USUAL_NUMBER)
+    return release.sample(number, rng=np.random.default_rng(seed))
+
+
 def unused_directory(directory: str | Path) -> Path:
     """Returns the directory of a release to be; refuses one that is there: releases are never overwritten."""
     target = Path(directory)

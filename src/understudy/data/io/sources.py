@@ -17,14 +17,15 @@ import pyarrow.parquet as pq
 
 from understudy.data.channels import Binary, Categorical, Channel
 from understudy.data.dtypes import INTEGER_DTYPES
+from understudy.data.io.frames import open_frame
 from understudy.data.io.stores import TABLE_SUFFIXES, Place, StoredFile, existing, located, table_files
-from understudy.data.schema import CsvFormat, Schema, column_names
+from understudy.data.schema import CsvFormat, Schema, column_names, table_columns
 from understudy.data.type_checks import wrong_column
 from understudy.errors import DataError
 
 BATCH_ROWS = 262_144
 _BATCH_CELLS = 2_000_000  # wide tables come in fewer rows at a time
-_PANDAS_INDEX = re.compile(r"__index_level_\d+__")
+_ROW_NUMBERS = re.compile(r"__index_level_\d+__")
 _MANY_NUMBERED, _MANY_WORDED = 8, 30  # names of one pattern that are taken for identifiers
 _WORD = re.compile(r"[^\W_]+")
 _BLOCK_BYTES = 1 << 23
@@ -85,18 +86,9 @@ def open_source(source: Any, schema: Schema) -> Source:
     if isinstance(source, str | Path | StoredFile):
         place = located(source)
         return _open_folder(place, schema) if place.is_dir() else open_file(existing(place), schema)
-    if hasattr(source, "__arrow_c_stream__"):
-        try:
-            reader = pa.RecordBatchReader.from_stream(source)
-        except pa.ArrowException:
-            given = type(source).__name__
-            raise DataError(f"Expected a table with named columns, got {given}. Convert it first.") from None
-        columns = tuple(reader.schema.names)
-        return Source("table", columns, _checked(reader, unreadable("table")))
-    raise DataError(
-        "Expected a path, an Arrow table, a numpy array [series, step, channel] or a data frame that speaks "
-        f"the Arrow C stream interface, got {type(source).__name__}. Convert it first."
-    )
+    declared = frozenset(column for column in (*table_columns(schema), *(c.name for c in schema.context)))
+    reader = open_frame(source, declared)
+    return Source("table", tuple(reader.schema.names), _checked(reader, unreadable("table")))
 
 
 def refuse_unknown_columns(source: Source, known: set[str], required: set[str]) -> None:
@@ -113,7 +105,7 @@ def refuse_unknown_columns(source: Source, known: set[str], required: set[str]) 
         spoken, told = source.spoken(place, known, required)
         if source.columns.count(name) > 1:
             raise DataError(f"{source.name}: {spoken} is there twice. Rename or drop one.", column=told)
-        if name not in known and not _PANDAS_INDEX.fullmatch(name):
+        if name not in known and not _ROW_NUMBERS.fullmatch(name):
             also = f" Declared and not in the table: column '{missing[0]}'." if missing else ""
             raise DataError(
                 f"{source.name}: {spoken} is not in the schema. Declare it, drop it from the table, "

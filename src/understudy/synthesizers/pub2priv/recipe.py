@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 from understudy.errors import InputError
+from understudy.nn.diffusion import Prediction
 from understudy.synthesizers.options import require_above_zero, require_one_of
 
 Model = Literal["auto", "regression", "correlation", "diffusion"]
@@ -24,6 +25,8 @@ class Recipe:
         learning_rate: Of Adam.
         ema: Decay of the running average of parameters that is released; 0 releases the last iterate.
         width, layers, heads: Of the residual layers of θ_DM.
+        predicts: What θ_DM says of a noisy series: its "noise" as published, "x0" or "velocity".
+        clipped: Keep x₀ inside the working bounds at every step of sampling; not as published.
         diffusion_steps: Steps of the noise schedule; the total noise is that of the paper's 400.
         sampling_steps: Steps of DDIM; at least `diffusion_steps` means DDPM.
     """
@@ -38,12 +41,15 @@ class Recipe:
     width: int = 256
     layers: int = 4
     heads: int = 8
+    predicts: Prediction = "velocity"
+    clipped: bool = True
     diffusion_steps: int = 400
     sampling_steps: int = 400
 
     def __post_init__(self) -> None:
-        require_one_of(self, model=("auto", "regression", "correlation", "diffusion"))
-        require_above_zero(self, *(field.name for field in fields(self) if field.name not in ("model", "ema")))
+        require_one_of(self, model=get_args(Model), predicts=get_args(Prediction))
+        words = ("model", "predicts", "clipped", "ema")
+        require_above_zero(self, *(field.name for field in fields(self) if field.name not in words))
         if not 0 <= self.ema < 1:
             raise InputError(f"ema: a number from 0 to below 1 is expected, got {self.ema}.")
         if self.width % self.heads:
@@ -60,7 +66,7 @@ class KnowledgeRecipe:
 
 
 DEFAULT = Recipe()
-PAPER = Recipe(model="diffusion")
+PAPER = Recipe(model="diffusion", predicts="noise", clipped=False)
 _GENERAL = {"width": 64, "num_heads": 4, "depth": 2, "feed_forward": 128}
 _TABLE_3 = {"width": 128, "num_heads": 8, "depth": 4, "feed_forward": 256}  # 8 layers, 4 on each axis
 KNOWLEDGE_RECIPES = {
