@@ -20,13 +20,13 @@ def existing(path: Path, what: str) -> Path:
 
 
 def existing_table(source: Any, what: str) -> Any:
-    """Returns a table that is there: a path, the URL of one in a store, or a table in memory as it is."""
+    """Returns a table that is there: a path, the URL of one in a store or a database, or a table in memory as it is."""
     if not isinstance(source, str | Path):
         return source
-    if isinstance(source, Path) or "://" not in source:
-        return existing(Path(source), what)
     from understudy.data.io import stores
 
+    if isinstance(source, Path) or not (stores.is_url(source) or "*" in source):
+        return existing(Path(source), what)
     located = stores.located(source)
     try:
         if not located.is_dir():

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from understudy.api.places import existing, unused, write
+from understudy.api.places import existing_table, unused, write
 from understudy.cli.console import Output
 from understudy.data import draft_schema
 from understudy.data.draft import STATEMENT, AlikeColumns
@@ -15,7 +15,9 @@ from understudy.data.schema import CsvFormat
 
 def init(
     output: Output,
-    file: Annotated[Path, typer.Argument(help="Private table. Its header is read; its rows only with --peek.")],
+    file: Annotated[
+        str, typer.Argument(help="Private table, or its URL in a database. No row is read but with --peek.")
+    ],
     out: Annotated[Path | None, "Draft to write. Default: NAME.schema.toml in the folder of the table."] = None,
     unit: Annotated[str | None, "Column that identifies the privacy unit."] = None,
     time: Annotated[str | None, "Column of timestamps."] = None,
@@ -32,15 +34,17 @@ def init(
     columns_are_public: Annotated[bool, "Write column names that look like identifiers to the draft."] = False,
 ) -> None:
     """Write a schema draft: who is protected, what is public, and bounds to fill in."""
-    target = unused(out or file.with_name(f"{file.stem}.schema.toml"), "--out")
+    place = existing_table(file, "FILE")
+    beside = Path("table.schema.toml") if isinstance(place, str) else place.with_name(f"{place.stem}.schema.toml")
+    target = unused(out or beside, "--out")
     sign = "\t" if delimiter == "\\t" else delimiter
     written = CsvFormat(delimiter=sign, decimal=decimal, encoding=encoding, missing=tuple(missing or ()))
     options: dict[str, Any] = {"csv": written, "zone": zone, "unit": unit, "time": time, "peek": peek}
     options["columns_are_public"] = columns_are_public
     asking = sys.stdin.isatty() and sys.stdout.isatty() and not (output.json or output.quiet)
-    text, options = _drafted(existing(file, "FILE"), options, asking=asking)
+    text, options = _drafted(place, options, asking=asking)
     write(target, text)
-    peeked = options["peek"] and file.suffix.lower() == ".csv"
+    peeked = options["peek"] and _is_csv(place)
     looked = "and the text shape of some rows" if peeked else "and types; no row was read"
     todo = text.count("TODO:")
     output.result(
@@ -50,7 +54,11 @@ def init(
     )
 
 
-def _drafted(file: Path, options: dict[str, Any], *, asking: bool) -> tuple[str, dict[str, Any]]:
+def _is_csv(place: Path | str) -> bool:
+    return isinstance(place, Path) and place.suffix.lower() == ".csv"
+
+
+def _drafted(file: Path | str, options: dict[str, Any], *, asking: bool) -> tuple[str, dict[str, Any]]:
     """Returns the draft and what was allowed for it; a person at a terminal is asked before anything is looked at."""
     try:
         text = draft_schema(file, **options)
@@ -64,7 +72,7 @@ def _drafted(file: Path, options: dict[str, Any], *, asking: bool) -> tuple[str,
         )
         options = {**options, "columns_are_public": True}
         text = draft_schema(file, **options)
-    untyped = file.suffix.lower() == ".csv" and not options["peek"]
+    untyped = _is_csv(file) and not options["peek"]
     if asking and untyped and typer.confirm(f"A CSV file has no types. May init look at {STATEMENT}?"):
         options = {**options, "peek": True}
         text = draft_schema(file, **options)

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from understudy.data.channels import Binary, Categorical, Channel, Continuous, Integer, undeclared
 from understudy.data.dtypes import FLOAT_DTYPES, INTEGER_DTYPES, TEXT_DTYPES, TIMESTAMP, schema_dtype
+from understudy.data.io.databases import DatabaseTable, is_database
 from understudy.data.io.frames import form_of, frame_types
 from understudy.data.io.sources import alike, csv_header, readable, unreadable, without_mark
 from understudy.data.io.stores import existing
@@ -94,10 +95,10 @@ def draft(
     """Returns the draft that `Schema.draft` documents."""
     if isinstance(source, np.ndarray):
         return _draft_of_array(source, name or "population")
-    path = existing(Path(source)) if isinstance(source, str | Path) else None
+    path = existing(Path(source)) if isinstance(source, str | Path) and not is_database(source) else None
     is_csv, written = path is not None and path.suffix.lower() == ".csv", csv or CsvFormat()
     with unreadable("table" if path is None else path.name):
-        arrow = frame_types(source) if path is None else _file_types(path, written)
+        arrow = _types(source, path, written)
         names = arrow.names  # decoded only now
     _check_names(names, columns_are_public=columns_are_public)  # before any row is looked at
     if path is not None and is_csv and peek:
@@ -114,7 +115,7 @@ def draft(
     absent = {"population": True, "unit.column": unit is None, "time.column": time is None}
     untyped = [f"{c.name}.kind" for c in columns if pa.types.is_null(arrow.field(c.name).type)]
     return Schema(
-        name=name or ("population" if path is None else path.stem),
+        name=name or (path.stem if path else DatabaseTable.at(source).name if is_database(source) else "population"),
         population=Population(),
         unit=PrivacyUnit(column=unit, dtype=_unit_dtype(unit, arrow)),
         time=_time(time, arrow, zone, series, from_text=is_csv),
@@ -123,7 +124,7 @@ def draft(
         ignore=ignore,
         columns=tuple(arrow.names),
         csv=written if is_csv else CsvFormat(),
-        frame=None if path is not None else form_of(source),
+        frame=form_of(source),
         undecided=(*(key for key, missing in absent.items() if missing), *_AXIS, *untyped),
     )
 
@@ -365,7 +366,10 @@ def _draft_of_array(array: np.ndarray, name: str) -> Schema:
     )
 
 
-def _file_types(path: Path, written: CsvFormat) -> pa.Schema:
+def _types(source: Any, path: Path | None, written: CsvFormat) -> pa.Schema:
+    """Returns names and types of the columns; looks at no row."""
+    if path is None:
+        return DatabaseTable.at(source).types() if is_database(source) else frame_types(source)
     suffix = path.suffix.lower()
     if suffix == ".csv":
         return pa.schema([(name, pa.null()) for name in csv_header(path, written)])

@@ -17,7 +17,8 @@ from understudy.privacy.store import Store
 
 
 @pytest.fixture
-def path(tmp_path):
+def path(tmp_path, monkeypatch):
+    monkeypatch.setattr("understudy.privacy.store.now", lambda: "2024-01-01T00:00:00+00:00")
     ledger = Ledger.open_for(make_schema(), tmp_path)
     grant = ledger.charge(gaussian_plan(), label="run", noise=NoiseSource.secure())
     released(grant, "mean", np.zeros((1, 1)))
