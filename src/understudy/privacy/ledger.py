@@ -9,6 +9,7 @@ their charge and the head of the ledger's hash chain. A ledger that does not con
 refused, and `Ledger.knows` says whether it contains any other.
 """
 
+import html
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,11 +18,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack, final
 
+from understudy import display
 from understudy.data.type_checks import require_argument
 from understudy.errors import BudgetExceeded, CertificateError, LedgerError, UnsupportedEvent
 from understudy.privacy import canonical, charges, registry
 from understudy.privacy.accounting import check_workload
-from understudy.privacy.budget import Guarantee
+from understudy.privacy.budget import Guarantee, at_least, at_most
 from understudy.privacy.certificate import FILE_NAME as CERTIFICATE
 from understudy.privacy.certificate import Certificate, parsed_events
 from understudy.privacy.charges import Composition, Entry, Facts, Options, Remaining
@@ -34,6 +36,9 @@ from understudy.privacy.store import Storage, Store, Writer, chained
 
 if TYPE_CHECKING:
     from understudy.data import Schema
+
+SCRATCH = "scratch"  # kind of a ledger that pays for nothing real
+_ROWS_SHOWN = 10
 
 
 @final
@@ -56,7 +61,7 @@ class Ledger:
     def __init__(self, store: Store) -> None:
         facts = canonical.typed(Facts, store.facts)
         self._store, self._facts = store, facts
-        self.path = store.place  # a file, or a URL without a password; None in memory
+        self.path, self.kind = store.place, store.kind  # a file, or a URL without a password; None in memory
         self.name, self.unit_sentence = facts.name, facts.unit  # of the population, and who is protected, in words
         self.population, self.reproduction = facts.population, facts.reproduction  # declared number; paper, if any
 
@@ -248,6 +253,16 @@ class Ledger:
         """
         return cls(Store.create(Sqlite(None), asdict(Facts.new(name, unit_sentence, guarantee, **options))))
 
+    @classmethod
+    def scratch(cls, *, epsilon: float = 100.0, delta: float = 1e-5, max_runs: int = 100) -> "Ledger":
+        """A ledger for exploring simulated or public data, which forgets everything when the process ends.
+
+        Privacy: nothing stops a second one, so a release that it paid for is certified as *not private*.
+        """
+        ledger = cls.in_memory(Guarantee(epsilon, delta), name=SCRATCH, max_runs=max_runs)
+        ledger.kind = SCRATCH
+        return ledger
+
     def charge(self, plan: SpendingPlan, *, label: str, noise: NoiseSource) -> Grant:
         """Checks the budget, writes the whole run down, and only then returns the right to execute it.
 
@@ -323,6 +338,18 @@ class Ledger:
         """The rule by which runs add up, with the budget as it was last raised."""
         return charges.composition_of(self._facts, self._store.rows_cached())
 
+    def __repr__(self) -> str:
+        left = self.remaining()
+        return f"Ledger('{self.name}': epsilon {at_least(left.epsilon)} of {self.guarantee.epsilon:g} is left)"
+
+    def _repr_html_(self) -> str:
+        left, entries = self.remaining(), self.entries()
+        head = f"Ledger of '{self.name}': {at_least(left.epsilon)} of epsilon = {self.guarantee.epsilon:g} is left"
+        runs = "" if left.runs is None else f", in {left.runs} of {self.composition.max_runs} runs"
+        rows = [(str(one.run), one.label, at_most(one.epsilon), at_most(one.delta), one.recorded_at) for one in entries]
+        shown = display.html_table((">run", "method", ">epsilon", ">delta", "charged"), rows[-_ROWS_SHOWN:])
+        return f"<p><strong>{html.escape(head + runs)}.</strong></p>{shown if rows else ''}"
+
     def _checked_price(self, plan: SpendingPlan, label: str) -> float:
         return charges.check_price(self.composition, plan, label, self.population, self.reproduction)
 
@@ -344,7 +371,7 @@ class Ledger:
     ) -> Grant:
         receipt = Receipt(
             ledger=self.name,
-            ledger_kind=self._store.kind,
+            ledger_kind=self.kind,
             run=run,
             composition=self.composition.kind,
             population=self.population,
@@ -399,7 +426,7 @@ def releases_beside(file: Path, population: str) -> Iterator[Certificate]:
     for path in sorted(file.parent.glob(f"*/{CERTIFICATE}")):
         with suppress(CertificateError):  # `verify` judges a certificate that can't be read
             found = Certificate.load(path)
-            if found.ledger.get("name") == population and found.ledger.get("kind") != "in-memory":
+            if found.ledger.get("name") == population and found.ledger.get("kind") in ("file", "postgresql"):
                 yield found
 
 
