@@ -10,7 +10,6 @@ import hashlib
 import html
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from understudy.privacy import canonical
 from understudy.privacy.budget import at_most
@@ -123,39 +122,50 @@ def _headline(certificate: Certificate) -> str:
 
 
 def _sections(certificate: Certificate) -> tuple[Section, ...]:
-    hidden = certificate.marginal_obfuscation
-    return (
-        ("What is protected (privacy unit)", _protected(certificate), ()),
-        ("From whom (trust model and threat model)", (), certificate.threat_model),
-        ("How it is measured (privacy loss parameters)", _measured(certificate), _events(certificate)),
-        *([("Marginal obfuscation (no part of the privacy loss)", (), hidden)] if hidden else []),
-        *([("Fitness for use", (), certificate.findings)] if certificate.findings else []),
-        ("What was done (description of the processing)", _processing(certificate), ()),
-        ("Necessity and proportionality", (), _proportionality(certificate)),
-        ("Risks that remain (privacy hazards)", (), certificate.not_protected),
-        ("What it rests on (assumptions)", (), certificate.assumptions),
-        ("Measures and accountability", _accountability(certificate), _departures(certificate)),
-    )
-
-
-def _protected(certificate: Certificate) -> list[tuple[str, str]]:
-    bought, size = "bought with differential privacy", certificate.population_size
-    return [
-        ("Population", f"{certificate.population} (declared size: {bought if size is None else size})"),
+    hidden, size = certificate.marginal_obfuscation, certificate.population_size
+    declared = "bought with differential privacy" if size is None else size
+    protected = [
+        ("Population", f"{certificate.population} (declared size: {declared})"),
         ("Privacy unit", certificate.unit),
         ("Neighbouring datasets", certificate.adjacency),
     ]
-
-
-def _measured(certificate: Certificate) -> list[tuple[str, str]]:
     others = "; ".join(f"{at_most(cost)} at {at_most(at)}" for at, cost in certificate.epsilon_at_delta)
-    return [
+    measured = [
         ("Epsilon, delta", f"{at_most(certificate.epsilon)} at {at_most(certificate.delta)}"),
         ("Epsilon at three deltas", others),
         ("Replace-one epsilon", at_most(certificate.replace_one_epsilon)),
         ("Highest odds ratio", at_most(math.exp(min(certificate.epsilon, 700.0)))),
         ("Model", "central differential privacy, (epsilon, delta)"),
     ]
+    inputs = "; ".join(f"{name} (sha256 {digest[:16]}…)" for name, digest in certificate.public_inputs.items())
+    done = [
+        ("Method", certificate.method),
+        ("Noise", certificate.noise),
+        ("Public inputs", inputs or "none besides the schema"),
+    ]
+    counted = ", identifier or row count" if certificate.hides_presence else " or identifier"
+    proportionate = [
+        f"The recipient gets synthetic series or a model of the population; no original series{counted} leaves the "
+        "holder.",
+        "The privacy budget of the population is limited in advance and every use of it is recorded before data is "
+        f"read (ledger '{certificate.ledger.get('name')}', run {certificate.ledger.get('run')}).",
+    ]
+    departures = [
+        *(f"Departure from the rules, by name: {name} ({reason})" for name, reason in certificate.overrides.items()),
+        *(f"Ledger: {sentence}" for sentence in certificate.amendments),
+    ]
+    return (
+        ("What is protected (privacy unit)", protected, ()),
+        ("From whom (trust model and threat model)", (), certificate.threat_model),
+        ("How it is measured (privacy loss parameters)", measured, _events(certificate)),
+        *([("Marginal obfuscation (no part of the privacy loss)", (), hidden)] if hidden else []),
+        *([("Fitness for use", (), certificate.findings)] if certificate.findings else []),
+        ("What was done (description of the processing)", done, ()),
+        ("Necessity and proportionality", (), proportionate),
+        ("Risks that remain (privacy hazards)", (), certificate.not_protected),
+        ("What it rests on (assumptions)", (), certificate.assumptions),
+        ("Measures and accountability", _accountability(certificate), departures),
+    )
 
 
 def _events(certificate: Certificate) -> list[str]:
@@ -167,49 +177,23 @@ def _events(certificate: Certificate) -> list[str]:
     return described or ["No private data was read."]
 
 
-def _processing(certificate: Certificate) -> list[tuple[str, str]]:
-    inputs = "; ".join(f"{name} (sha256 {digest[:16]}…)" for name, digest in certificate.public_inputs.items())
-    return [
-        ("Method", certificate.method),
-        ("Noise", certificate.noise),
-        ("Public inputs", inputs or "none besides the schema"),
-    ]
-
-
-def _proportionality(certificate: Certificate) -> list[str]:
-    counted = ", identifier or row count" if certificate.hides_presence else " or identifier"
-    return [
-        f"The recipient gets synthetic series or a model of the population; no original series{counted} leaves the "
-        "holder.",
-        "The privacy budget of the population is limited in advance and every use of it is recorded before data is "
-        f"read (ledger '{certificate.ledger.get('name')}', run {certificate.ledger.get('run')}).",
-    ]
-
-
 def _accountability(certificate: Certificate) -> list[tuple[str, str]]:
     signer = "nobody" if certificate.signer is None else f"Ed25519 key {fingerprint(certificate.signer)}"
     kind, composition, head = (certificate.ledger.get(name) for name in ("kind", "composition", "head"))
+    parties = []
+    for entry in certificate.parties:
+        ledger = entry["ledger"] if isinstance(entry.get("ledger"), Mapping) else {}
+        paid = f"ledger '{ledger.get('name')}', run {ledger.get('run')}"
+        parties.append(
+            (f"Signed by {entry.get('party')}", f"Ed25519 key {fingerprint(str(entry.get('signer')))}; {paid}")
+        )
     return [
         ("Ledger", f"{kind}, composition {composition}, head {str(head)[:16]}…"),
         ("Released files", f"{len(certificate.files)}, each listed with its sha256 in certificate.json"),
         ("Signed by", signer),
-        *((f"Signed by {entry.get('party')}", _party(entry)) for entry in certificate.parties),
+        *parties,
         ("Software", ", ".join(f"{name} {number}" for name, number in certificate.versions.items())),
         ("How to check", "understudy verify RELEASE recomputes epsilon, file hashes and signature without the data"),
-    ]
-
-
-def _party(entry: Mapping[str, Any]) -> str:
-    stated, mark = entry.get("ledger"), fingerprint(str(entry.get("signer")))
-    ledger = stated if isinstance(stated, Mapping) else {}
-    return f"Ed25519 key {mark}; ledger '{ledger.get('name')}', run {ledger.get('run')}"
-
-
-def _departures(certificate: Certificate) -> list[str]:
-    named = certificate.overrides.items()
-    return [
-        *(f"Departure from the rules, by name: {name} ({reason})" for name, reason in named),
-        *(f"Ledger: {sentence}" for sentence in certificate.amendments),
     ]
 
 
