@@ -350,6 +350,14 @@ MUTANTS = (
         tests=(BORDER,),
     ),
     Mutant(
+        name="parts left to do told",
+        why="the number of partitions follows from the private table",
+        file="workers.py",
+        before='r"A worker stopped|\\d+ tasks"',
+        after='"A worker stopped"',
+        tests=(f"{WORKERS}::test_work_that_is_given_up_does_not_say_how_many_parts_there_are",),
+    ),
+    Mutant(
         name="a worker's sum added twice",
         why="what one process added up counts double",
         file="workers.py",
