@@ -20,7 +20,7 @@ from understudy.synthesizers.vflgan_ts.recipe import Recipe as VerticalRecipe
 
 # Methods that would take minutes over the suite, with as little work as shows what they do.
 SMALL: dict[str, Synthesizer] = {
-    "pets": PETS(recipe=Recipe(iterations=2, population=24, lookahead=1)),
+    "pets, votes": PETS(recipe=Recipe(iterations=2, population=24, lookahead=1)),
     "dit": DiT(
         recipe=DiTRecipe(network=Network(width=8, depth=1, num_heads=2), iterations=4, draws=1), sampling_steps=2
     ),
@@ -34,6 +34,6 @@ SMALL: dict[str, Synthesizer] = {
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
-@pytest.mark.parametrize("method", METHODS.own)
+@pytest.mark.parametrize("method", [*METHODS.own, "pets, votes"])
 def test_the_method_keeps_the_contract(method: str, check: Callable[[Synthesizer], None]) -> None:
     check(SMALL.get(method) or METHODS[method]())

@@ -70,7 +70,7 @@ def vote(
     # One file after another, so that only one is in memory. A run is charged before anything is computed from them.
     panels = (read_panel(file, contract, context=context, allow_few_units=few) for file in files)
     if proposal is None:
-        method = PETS(scale=scale, window_steps=window_steps, pack=pack)  # type: ignore[arg-type]
+        method = PETS(selection="votes", scale=scale, window_steps=window_steps, pack=pack)  # type: ignore[arg-type]
         if iterations is not None:
             method = replace(method, recipe=replace(method.settings, iterations=iterations))
         guarantee = guarantee_for(contract, epsilon, delta)

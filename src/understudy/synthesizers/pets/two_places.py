@@ -87,6 +87,10 @@ def open_run(
     Privacy: the order is that of `Synthesizer.fit`: check, plan, charge, look. The ballot is public.
     """
     schema = panel.schema
+    if method.selection != "votes":
+        raise InputError(
+            "selection: 'votes' is expected. One noisy mean needs no second place: use `understudy synth`."
+        )
     schema.require_declared()
     method._check(schema, ledger)
     if schema.population.size is None:
