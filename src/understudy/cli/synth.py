@@ -60,7 +60,7 @@ def synth(output: Output, request: Request, method: MethodOptions) -> None:
         release = synthesize(**vars(request), **vars(method), progress=progress)
     certificate, out = release.certificate, request.save_to
     left, left_words = left_in(Ledger.open_for(request.schema))
-    findings = release.synthesizer.findings(release.schema, release.arrays)
+    findings = (*release.synthesizer.findings(release.schema, release.arrays), *certificate.findings)
     shipped = DATA_FILE in certificate.files
     held_out = None
     if request.holdout is not None or request.holdout_list is not None:

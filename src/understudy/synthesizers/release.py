@@ -21,7 +21,7 @@ from understudy.files import whole_folder
 from understudy.privacy import canonical, keys
 from understudy.privacy.certificate import FILE_NAME, Certificate, file_hashes, is_as_signed, seal
 from understudy.synthesizers import completing
-from understudy.synthesizers.sampling import Completer, CompletionRequest, SampleRequest
+from understudy.synthesizers.sampling import Completer, CompletionRequest, SampleRequest, cautions
 
 if TYPE_CHECKING:
     from understudy.synthesizers.base import Synthesizer
@@ -123,7 +123,8 @@ class Release:
         try:
             with whole_folder(target) as draft:
                 self.write_files(draft, samples)
-                certificate = seal(self.certificate, draft, key or keys.load_or_create())
+                told = replace(self.certificate, findings=() if samples is None else cautions(samples))
+                certificate = seal(told, draft, key or keys.load_or_create())
         except OSError as problem:
             raise ReleaseError(
                 f"'{target}' could not be written ({problem.strerror}). Nothing half-written was left."

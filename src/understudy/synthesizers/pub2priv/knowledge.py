@@ -24,7 +24,6 @@ from understudy.synthesizers.pub2priv.recipe import KnowledgeRecipe
 from understudy.training.networks import load_arrays, to_arrays
 
 METHOD = "pub2priv"
-MOST_STEPS = 160  # that θ_T sees at once, as in training
 MIN_STEPS, MAX_FEATURES = 8, 7
 _FEWEST_STEPS = 24  # of simulated windows
 
@@ -80,10 +79,11 @@ class KnowledgeTransformer(nn.Module):
     """θ_T: public context c [unit, step, feature] → z [unit, step, width]. Missing entries of c are NaN."""
 
     def __init__(
-        self, *, width: int = 128, num_heads: int = 8, depth: int = 4, feed_forward: int = 256, dropout: float = 0.05
+        self, *, width: int, num_heads: int, depth: int, feed_forward: int, most_steps: int = 160, dropout: float = 0.05
     ) -> None:
         super().__init__()
         self.shape = {"width": width, "num_heads": num_heads, "depth": depth, "feed_forward": feed_forward}
+        self.shape["most_steps"] = most_steps  # that it sees at once
         self.embed = nn.Linear(2, width)  # the value, and whether it was hidden
         self.layers = nn.ModuleList(TwoAxisLayer(width, num_heads, feed_forward, dropout) for _ in range(depth))
         self.summarise = nn.Linear(width, width)
@@ -157,7 +157,7 @@ class Knowledge:
     def _of_any_length(self, context: np.ndarray) -> np.ndarray:
         """Returns z; long windows are seen as short as in training: neighbouring steps as one, z drawn between them."""
         steps = context.shape[1]
-        together = -(-steps // MOST_STEPS)
+        together = -(-steps // self.transformer.shape["most_steps"])
         if together == 1:
             return self._embedded(context)
         starts = np.arange(0, steps, together)
@@ -246,9 +246,9 @@ def filling_error(model: KnowledgeTransformer, windows: np.ndarray, seed: int) -
 # --- simulated signals ------------------------------------------------------------------------------------------------
 
 
-def simulated(num_windows: int, rng: np.random.Generator) -> np.ndarray:
+def simulated(num_windows: int, rng: np.random.Generator, most_steps: int = 160) -> np.ndarray:
     """Returns standardised windows of one length and number of features, both drawn again each time."""
-    num_steps, num_features = int(rng.integers(_FEWEST_STEPS, MOST_STEPS)), int(rng.integers(1, MAX_FEATURES + 1))
+    num_steps, num_features = int(rng.integers(_FEWEST_STEPS, most_steps)), int(rng.integers(1, MAX_FEATURES + 1))
     kinds = rng.integers(0, len(_KINDS), num_windows)
     common = _drawn(kinds, num_steps, rng)[:, :, None]
     own = np.stack([_drawn(kinds, num_steps, rng) for _ in range(num_features)], axis=2)

@@ -1,7 +1,7 @@
 """Presets of `pub2priv`: public numbers, none of which changes a guarantee by itself."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import ClassVar, Literal, get_args
 
 from understudy.errors import InputError
@@ -58,17 +58,31 @@ class Recipe:
 
 @dataclass(frozen=True, kw_only=True)
 class KnowledgeRecipe:
-    """Shape of θ_T and how long it is trained on public signals; the pack of the package by default."""
+    """Shape of θ_T and how long it is trained on public signals; the pack of the package by default.
+
+    Attributes:
+        network: Arguments of `KnowledgeTransformer`; windows of more than its `most_steps` are seen coarsely.
+    """
 
     network: Mapping[str, int]
     iterations: int = 800
     batch: int = 24
 
+    def of_size(self, **sizes: int | None) -> "KnowledgeRecipe":
+        """Returns the recipe with some sizes replaced; None leaves one as it is."""
+        told = {name: size for name, size in sizes.items() if size is not None}
+        iterations = told.pop("iterations", self.iterations)
+        network = {**self.network, **told}
+        if min(iterations, *network.values()) < 1 or network["width"] % (2 * network["num_heads"]):
+            raise InputError("width: a multiple of twice the number of heads is expected; other sizes: 1 or more.")
+        return replace(self, network=network, iterations=iterations)
+
 
 DEFAULT = Recipe()
 PAPER = Recipe(model="diffusion", predicts="noise", clipped=False)
-_GENERAL = {"width": 64, "num_heads": 4, "depth": 2, "feed_forward": 128}
-_TABLE_3 = {"width": 128, "num_heads": 8, "depth": 4, "feed_forward": 256}  # 8 layers, 4 on each axis
+_GENERAL = {"width": 64, "num_heads": 4, "depth": 2, "feed_forward": 128, "most_steps": 160}
+# Table 3 has 8 layers, here 4 on each axis; series of 360 days are seen whole.
+_TABLE_3 = {"width": 128, "num_heads": 8, "depth": 4, "feed_forward": 256, "most_steps": 366}
 KNOWLEDGE_RECIPES = {
     "default": KnowledgeRecipe(network=_GENERAL),
     "paper": KnowledgeRecipe(network=_TABLE_3),
