@@ -115,7 +115,9 @@ class VFLGANTS(Synthesizer):
         schema = private.schema
         panel, facts = private.panel, bought.buy(private, grant)
         encoding = encoding_of(schema, facts)
-        rows = {own.party: rows_of(own, panel, encoding) for own in partition(schema)}
+        rows = {
+            own.party: rows_of(own, panel, encoding, self.run_config(schema).frequencies) for own in partition(schema)
+        }
         if self.mode == "sound":
             unit = np.arange(panel.num_series) if schema.unit.kind == "event" else panel.unit
             rule = modes.sound_rule(grant, self.recipe, len(rows), private.population, private.influence, unit)
@@ -154,6 +156,8 @@ class VFLGANTS(Synthesizer):
         if best is not None:
             best.compare()
             best.restore()
+        for party in parties.values():
+            party.settle()
         return parties
 
     def released_arrays(
@@ -215,7 +219,8 @@ class VFLGANTS(Synthesizer):
 
         Parameters are those of discriminators, extractors and the shared discriminator.
         """
-        event, recipe, steps = modes.training_event(plan), self.recipe, schema.num_steps
+        event, recipe = modes.training_event(plan), self.recipe
+        steps = self.run_config(schema).frequencies or schema.num_steps
         sizes = [own.num_attributes for own in partition(schema)]
         with meta_device():
             shared = SharedDiscriminator(recipe.features * len(sizes), recipe.shared_widths)
@@ -250,10 +255,10 @@ class VFLGANTS(Synthesizer):
         latent = torch.from_numpy(np.concatenate([noise, hot], 1).astype(np.float32))
         parts = []
         for place, own in enumerate(columns):
-            module = AttributeGenerators(own.num_attributes, config.num_latent, schema.num_steps)
+            module = AttributeGenerators(own.num_attributes, config.num_latent, config.frequencies or schema.num_steps)
             load_arrays(module, arrays, f"{PARTY}{place}.")
             parts.append(generate(module, latent).numpy())
-        return joined(columns, tuple(parts), encoding)
+        return joined(columns, tuple(parts), encoding, waves=config.frequencies is not None)
 
     def _config(self, schema: Schema) -> DPSGDConfig:
         """How units are sampled. Events change windows and do not remove them, which sampling does not amplify."""
