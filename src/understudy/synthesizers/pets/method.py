@@ -155,12 +155,13 @@ class PETS(Synthesizer):
         else:
             self.modules_for(schema)
         entries = self._fact_entries(schema, guarantee)
+        facts_events = [entry.event for entry in entries]
         if self.selection == "mean":
-            noise = smallest_noise_multiplier(Gaussian, guarantee, [entry.event for entry in entries])
+            noise = smallest_noise_multiplier(Gaussian, guarantee, facts_events)
             return SpendingPlan((*entries, PlanEntry(reweighting.LABEL, Gaussian(noise))), guarantee)
         one_vote = schema.unit.kind != "event" and schema.unit.max_series == 1 and self.settings.neighbours == 1
         histograms = partial(DiscreteGaussian, count=self.settings.iterations, one_vote=one_vote)
-        noise = smallest_noise_multiplier(histograms, guarantee, [entry.event for entry in entries])
+        noise = smallest_noise_multiplier(histograms, guarantee, facts_events)
         return SpendingPlan((*entries, PlanEntry(LABEL, histograms(noise))), guarantee)
 
     def _fact_entries(self, schema: Schema, guarantee: Guarantee) -> tuple[PlanEntry, ...]:
