@@ -10,6 +10,7 @@ from understudy.synthesizers.dit import DiT
 from understudy.synthesizers.dit.recipe import Network
 from understudy.synthesizers.dit.recipe import Recipe as DiTRecipe
 from understudy.synthesizers.pets import PETS
+from understudy.synthesizers.pets import method as pets_method
 from understudy.synthesizers.pets.recipe import Recipe
 from understudy.synthesizers.ppem import PPEM
 from understudy.synthesizers.ppem.recipe import Recipe as EnergyRecipe
@@ -35,5 +36,9 @@ SMALL: dict[str, Synthesizer] = {
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
 @pytest.mark.parametrize("method", [*METHODS.own, "pets, votes"])
-def test_the_method_keeps_the_contract(method: str, check: Callable[[Synthesizer], None]) -> None:
+def test_the_method_keeps_the_contract(
+    method: str, check: Callable[[Synthesizer], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pets_method, "_POOL", 60)  # candidates
+    monkeypatch.setattr(pets_method, "_FEWEST_POOLED", 20)
     check(SMALL.get(method) or METHODS[method]())

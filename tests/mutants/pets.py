@@ -111,8 +111,8 @@ embedded = in_equal_batches(environment.embed, _BATCH, *shown)
         name="facts left out of the price",
         why="votes spend the whole budget although facts were bought with it",
         file="synthesizers/pets/method.py",
-        before="guarantee, [entry.event for entry in entries])",
-        after="guarantee, [])",
+        before="facts_events = [entry.event for entry in entries]",
+        after="facts_events = []",
         tests=(f"{METHOD}::test_the_plan_costs_the_guarantee_and_never_more",),
     ),
     Mutant(

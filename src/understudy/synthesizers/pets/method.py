@@ -43,7 +43,7 @@ from understudy.statistics.marginals import bounded_scores
 from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
 from understudy.synthesizers.options import recipe_of, require_one_of
 from understudy.synthesizers.packs import GENERAL, Pack, load_pack
-from understudy.synthesizers.pets import reweighting
+from understudy.synthesizers.pets import pretraining, reweighting
 from understudy.synthesizers.pets.modules import Modules, fitted
 from understudy.synthesizers.pets.published import Environment, Population, Vote, by_share, evolve
 from understudy.synthesizers.pets.recipe import BY_START, PAPER, Recipe
@@ -52,6 +52,7 @@ from understudy.synthesizers.pets.rules import RuleBased, in_turn, levels_of
 from understudy.synthesizers.pets.voting import LABEL, Lattice, private_vote, voters_of, votes_event
 from understudy.synthesizers.sampling import NODES, panel_of, sample_classes
 
+DOMAIN = "domain"  # the pack that is trained on the public table
 _ROUNDED = 1e-3  # by how much declared shares may miss 1
 _PUBLISHED = (
     "Population and scale as published: the number of candidates is tied to the private number of series, and series "
@@ -83,7 +84,8 @@ class PETS(Synthesizer):
     """Private evolution for time series.
 
     Attributes:
-        pack: "general" for the modules that come with the package, or the file of a pack of your own.
+        pack: "general" for the modules that come with the package, "domain" to train them on the public table, or the
+            file of a pack of your own; None is "domain" where the paper's recipe has a public table, else "general".
         start: Where the first population comes from: "rules", or "public" for the public table.
         scale: What working scale is made from: "bought" distributions, declared "bounds", or the "public" table.
         public: File of a public table with the same columns; for `start` and `scale`, and for the levels of rules.
@@ -99,7 +101,7 @@ class PETS(Synthesizer):
         "votes": {"selection": "votes"},
         "paper": {"selection": "votes", "recipe": PAPER},
     }
-    pack: str = GENERAL
+    pack: str | None = None
     start: Literal["rules", "public"] = "rules"
     scale: Literal["bought", "bounds", "public"] = "bought"
     public: str | None = None
@@ -117,8 +119,11 @@ class PETS(Synthesizer):
             object.__setattr__(self, "recipe", self.settings)
         elif self.recipe is not None:
             raise InputError("recipe: it is for selection = 'votes'. Choose that, or leave the recipe out.")
-        if "public" in (self.start, self.scale) and self.public is None:
-            raise InputError("public: a file is expected, because the start or the scale is to come from it.")
+        if self.pack is None:
+            domain = self.settings.as_published and self.public is not None
+            object.__setattr__(self, "pack", DOMAIN if domain else GENERAL)
+        if "public" in (self.start, self.scale, *([] if self.pack != DOMAIN else ["public"])) and self.public is None:
+            raise InputError("public: a file is expected, because the start, the scale or the pack is made from it.")
         if self.class_shares is not None:
             object.__setattr__(self, "class_shares", tuple(map(float, self.class_shares)))
             if min(self.class_shares) < 0 or abs(sum(self.class_shares) - 1) > _ROUNDED:
@@ -144,15 +149,19 @@ class PETS(Synthesizer):
             raise MissingData(f"public: '{self.public}' does not exist.")
         if self.class_shares is not None and len(self.class_shares) != num_labels(schema):
             raise InputError(f"class_shares: one share for each of {num_labels(schema)} classes is expected.")
-        self.modules_for(schema)
-        self._public_panel(schema)
+        public = self._public_panel(schema)
+        if self.pack == DOMAIN:
+            pretraining.require_enough(0 if public is None else public.num_series, schema.num_steps)
+        else:
+            self.modules_for(schema)
         entries = self._fact_entries(schema, guarantee)
+        facts_events = [entry.event for entry in entries]
         if self.selection == "mean":
-            noise = smallest_noise_multiplier(Gaussian, guarantee, [entry.event for entry in entries])
+            noise = smallest_noise_multiplier(Gaussian, guarantee, facts_events)
             return SpendingPlan((*entries, PlanEntry(reweighting.LABEL, Gaussian(noise))), guarantee)
         one_vote = schema.unit.kind != "event" and schema.unit.max_series == 1 and self.settings.neighbours == 1
         histograms = partial(DiscreteGaussian, count=self.settings.iterations, one_vote=one_vote)
-        noise = smallest_noise_multiplier(histograms, guarantee, [entry.event for entry in entries])
+        noise = smallest_noise_multiplier(histograms, guarantee, facts_events)
         return SpendingPlan((*entries, PlanEntry(LABEL, histograms(noise))), guarantee)
 
     def _fact_entries(self, schema: Schema, guarantee: Guarantee) -> tuple[PlanEntry, ...]:
@@ -199,7 +208,7 @@ class PETS(Synthesizer):
                 weights = maximum_entropy(features(embedded[place]), noisy[own] / number, deviation / number)
             chosen.append(place[by_share(weights, rng, min(size, _MEMBERS // classes + 1))])
         rows = np.concatenate(chosen)
-        return self._released(environment.distinct(pool.take(rows), rows, _POOL_DEGREE / 2, rng), bought)
+        return self._released(schema, environment.distinct(pool.take(rows), rows, _POOL_DEGREE / 2, rng), bought)
 
     def _mean(self, private: PrivateSeries, grant: Grant, statistic: Statistic) -> np.ndarray:
         """Return the noisy mean embedding [class, feature] times the number of units."""
@@ -253,13 +262,13 @@ class PETS(Synthesizer):
         for population in evolve(here.population, here.environment, vote_of(here), stages, rng):
             ancestors.append(population.num_ancestors)
             progress("evolution", _FACTS_SHARE + (1 - _FACTS_SHARE) * len(ancestors) / len(stages))
-        return self._released(population, bought) | {"ancestors": np.array(ancestors, dtype=np.int64)}
+        return self._released(schema, population, bought) | {"ancestors": np.array(ancestors, dtype=np.int64)}
 
-    def _released(self, population: Population, bought: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def _released(self, schema: Schema, population: Population, bought: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         arrays = prefixed(_POPULATION, population.arrays()) | bought
         arrays["nodes"] = _nodes(population, Facts.from_arrays(bought))
         if self.pack != GENERAL:
-            arrays[_PACK] = np.frombuffer(load_pack(self.pack, self.name).to_bytes(), dtype=np.uint8).copy()
+            arrays[_PACK] = np.frombuffer(self.own_pack(schema).to_bytes(), dtype=np.uint8).copy()
         return arrays
 
     def prepared(self, schema: Schema, bought: dict[str, np.ndarray], size: int, rng: np.random.Generator) -> Setup:
@@ -317,8 +326,16 @@ class PETS(Synthesizer):
     def modules_for(self, schema: Schema, pack: Pack | None = None) -> Modules:
         """Return a pack's modules made to fit a schema, or refuse and say why."""
         num_channels = Encoding.of(schema, (), linear_scales(schema, None)).num_channels
-        pack = pack or load_pack(self.pack, self.name)
+        pack = pack or self.own_pack(schema)
         return fitted(pack, schema.num_steps, num_channels, as_published=self.settings.as_published)
+
+    def own_pack(self, schema: Schema) -> Pack:
+        """Return the method's pack, trained on the public table where that was asked for; takes minutes, once."""
+        public = self._public_panel(schema)
+        if self.pack != DOMAIN or public is None:
+            return load_pack(str(self.pack), self.name)
+        encoder: pretraining.Encoder = "ts2vec" if self.settings.as_published else "pooled-conv"
+        return pretraining.domain_pack(public, encoder, self.seed)
 
     def _public_panel(self, schema: Schema) -> Panel | None:
         """Return the public table in the shape of what is learned from, None without one."""
@@ -346,7 +363,9 @@ class PETS(Synthesizer):
 
     def outlook(self, schema: Schema, guarantee: Guarantee) -> tuple[str, ...]:
         """Say how the mean or the votes compare with noise, and how the modules were made to fit."""
-        adaptation = self.modules_for(self.learned_schema(schema)).adaptation
+        adaptation = "Modules are trained on the public table first, which takes minutes."
+        if self.pack != DOMAIN:
+            adaptation = self.modules_for(self.learned_schema(schema)).adaptation
         if self.selection == "mean":
             units, noise = self._expected(schema, guarantee, reweighting.LABEL)[:2]
             length = noise / units * math.sqrt(reweighting.FEATURES)
@@ -356,10 +375,11 @@ class PETS(Synthesizer):
 
     def rehearsal(self, schema: Schema, guarantee: Guarantee) -> "PETS":
         """Return the method with as many candidates as the whole population votes on."""
+        pack = GENERAL if self.pack == DOMAIN else self.pack
         if self.selection == "mean":
-            return self
+            return replace(self, pack=pack)
         size = self.settings.num_candidates(*self._expected(schema, guarantee))
-        return replace(self, recipe=replace(self.settings, population=max(2, size)))
+        return replace(self, pack=pack, recipe=replace(self.settings, population=max(2, size)))
 
     def _expected(self, schema: Schema, guarantee: Guarantee, label: str = LABEL) -> tuple[int, float, int]:
         """Return how many vectors are expected, the standard deviation of a coordinate, and the number of classes."""
@@ -370,7 +390,7 @@ class PETS(Synthesizer):
 
     def own_inputs(self) -> Mapping[str, str]:
         """Return the hashes of the pack and of the public table."""
-        inputs = {"pets pack": load_pack(self.pack, self.name).sha256}
+        inputs = {} if self.pack == DOMAIN else {"pets pack": load_pack(str(self.pack), self.name).sha256}
         return inputs if self.public is None else {**inputs, "pets public table": file_sha256(self.public)}
 
     def trust(self, schema: Schema, plan: SpendingPlan) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics.columns import num_labels
 from understudy.synthesizers.base import shared_context
 from understudy.synthesizers.packs import GENERAL, UNREADABLE, from_file, load_pack, to_file
-from understudy.synthesizers.pets.method import PETS, Setup, below, encoding_of, prefixed
+from understudy.synthesizers.pets.method import DOMAIN, PETS, Setup, below, encoding_of, prefixed
 from understudy.synthesizers.pets.published import Vote
 from understudy.synthesizers.pets.voting import LABEL, Lattice, private_vote, voters_of, votes_event
 from understudy.synthesizers.release import PUBLIC_CONTEXT, Release
@@ -91,6 +91,8 @@ def open_run(
         raise InputError(
             "selection: 'votes' is expected. One noisy mean needs no second place: use `understudy synth`."
         )
+    if method.pack == DOMAIN:
+        raise InputError("pack: 'general' or a file is expected, of which both sides have a copy.")
     schema.require_declared()
     method._check(schema, ledger)
     if schema.population.size is None:
@@ -111,7 +113,7 @@ def open_run(
         "schema": private.schema.dumps(),
         "noise": votes_event(grant.plan).noise_multiplier * private.influence,
         "voters": private.population,
-        "pack": load_pack(method.pack, method.name).sha256,
+        "pack": load_pack(str(method.pack), method.name).sha256,
         "left": grant.remaining(LABEL),
     }
     arrays = {**prefixed(BOUGHT, bought), PUBLIC_CONTEXT: shared_context(private)}

@@ -53,6 +53,7 @@ from understudy.training.networks import load_arrays, meta_device, num_parameter
 from understudy.training.plan import TRAINING, DPSGDConfig, noise_ratio, training_plan
 
 PARTY = "party"  # arrays of a party's generators begin with it and the party's place
+_WAVES = "waves"  # array of a release: how many coefficients its generators make, 0 where they make steps
 _RATE_OF_UNKNOWN = 0.02  # sampling rate where the population is still to be counted
 _FACTS_UNNOISED = 1e-3  # noise multiplier of what is bought in modes that protect nobody
 _POOL = 4096  # synthetic rows by which scores are calibrated
@@ -115,7 +116,9 @@ class VFLGANTS(Synthesizer):
         schema = private.schema
         panel, facts = private.panel, bought.buy(private, grant)
         encoding = encoding_of(schema, facts)
-        rows = {own.party: rows_of(own, panel, encoding) for own in partition(schema)}
+        rows = {
+            own.party: rows_of(own, panel, encoding, self.run_config(schema).frequencies) for own in partition(schema)
+        }
         if self.mode == "sound":
             unit = np.arange(panel.num_series) if schema.unit.kind == "event" else panel.unit
             rule = modes.sound_rule(grant, self.recipe, len(rows), private.population, private.influence, unit)
@@ -154,6 +157,8 @@ class VFLGANTS(Synthesizer):
         if best is not None:
             best.compare()
             best.restore()
+        for party in parties.values():
+            party.settle()
         return parties
 
     def released_arrays(
@@ -165,6 +170,7 @@ class VFLGANTS(Synthesizer):
             named = generators[columns.party].items()
             arrays |= {f"{PARTY}{place}.{name}": np.asarray(array) for name, array in named}
         arrays["nodes"] = np.zeros((0, NODES))
+        arrays[_WAVES] = np.array([self.run_config(schema).frequencies or 0])
         if facts.marginals:  # quantiles by which scores are calibrated
             rng, share = np.random.default_rng(self.seed), facts.label_share
             classes = rng.choice(len(share), size=num_pooled(schema, _POOL), p=share / share.sum())
@@ -215,7 +221,8 @@ class VFLGANTS(Synthesizer):
 
         Parameters are those of discriminators, extractors and the shared discriminator.
         """
-        event, recipe, steps = modes.training_event(plan), self.recipe, schema.num_steps
+        event, recipe = modes.training_event(plan), self.recipe
+        steps = self.run_config(schema).frequencies or schema.num_steps
         sizes = [own.num_attributes for own in partition(schema)]
         with meta_device():
             shared = SharedDiscriminator(recipe.features * len(sizes), recipe.shared_widths)
@@ -245,15 +252,16 @@ class VFLGANTS(Synthesizer):
         """Returns (series, static columns) in working scale: every party generates its own from one latent."""
         schema = encoding.schema
         config, columns = self.run_config(schema), partition(schema)
+        waves = int(arrays[_WAVES][0]) if _WAVES in arrays else 0
         noise = rng.standard_normal((len(classes), LATENT))
         hot = np.eye(config.num_classes)[classes] if config.num_classes else np.zeros((len(classes), 0))
         latent = torch.from_numpy(np.concatenate([noise, hot], 1).astype(np.float32))
         parts = []
         for place, own in enumerate(columns):
-            module = AttributeGenerators(own.num_attributes, config.num_latent, schema.num_steps)
+            module = AttributeGenerators(own.num_attributes, config.num_latent, waves or schema.num_steps)
             load_arrays(module, arrays, f"{PARTY}{place}.")
             parts.append(generate(module, latent).numpy())
-        return joined(columns, tuple(parts), encoding)
+        return joined(columns, tuple(parts), encoding, waves=waves > 0)
 
     def _config(self, schema: Schema) -> DPSGDConfig:
         """How units are sampled. Events change windows and do not remove them, which sampling does not amplify."""
