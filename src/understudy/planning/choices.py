@@ -48,9 +48,10 @@ class MethodOptions(TypedDict, total=False):
     options: Sequence[str] | None
 
 
-def contract_of(schema: Schema | Path | str) -> tuple[Schema, Path | None]:
-    """Returns a schema, and the file it was read from."""
-    return (schema, None) if isinstance(schema, Schema) else (Schema.load(schema), Path(schema))
+def contract_of(schema: Schema | Path | str, *, draft: bool = False) -> tuple[Schema, Path | None]:
+    """Returns a schema, and the file it was read from; `draft` lets bounds that are still open pass."""
+    require_argument(schema, Schema | Path | str, "schema", "Draft one: Schema.draft(df, unit='meter', time='when').")
+    return (schema, None) if isinstance(schema, Schema) else (Schema.load(schema, draft=draft), Path(schema))
 
 
 def chosen(

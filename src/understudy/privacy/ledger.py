@@ -8,16 +8,18 @@ is refused here. On another computer certificates tell: they carry the head of t
 `Ledger.knows` says whether a ledger contains it.
 """
 
+import html
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack, final
 
+from understudy import display
 from understudy.data.type_checks import require_argument
 from understudy.errors import BudgetExceeded, LedgerError, UnsupportedEvent
 from understudy.privacy import canonical, charges, registry
-from understudy.privacy.budget import Guarantee
+from understudy.privacy.budget import Guarantee, at_least, at_most
 from understudy.privacy.charges import Composition, Entry, Facts, Options, Remaining
 from understudy.privacy.grant import Grant, Receipt
 from understudy.privacy.noise import NoiseSource
@@ -26,6 +28,9 @@ from understudy.privacy.store import Store, Writer
 
 if TYPE_CHECKING:
     from understudy.data import Schema
+
+SCRATCH = "scratch"  # kind of a ledger that pays for nothing real
+_ROWS_SHOWN = 10
 
 
 @final
@@ -49,6 +54,7 @@ class Ledger:
         facts = canonical.typed(Facts, store.facts)
         self._store, self._facts = store, facts
         self.path = store.path  # None in memory
+        self.kind = "in-memory" if self.path is None else "file"
         self.name, self.unit_sentence = facts.name, facts.unit  # of the population, and who is protected, in words
         self.population, self.reproduction = facts.population, facts.reproduction  # declared number; paper, if any
 
@@ -158,6 +164,16 @@ class Ledger:
         """
         return cls(Store.create(None, asdict(Facts.new(name, unit_sentence, guarantee, **options))))
 
+    @classmethod
+    def scratch(cls, *, epsilon: float = 100.0, delta: float = 1e-5, max_runs: int = 100) -> "Ledger":
+        """A ledger for exploring simulated or public data, which forgets everything when the process ends.
+
+        Privacy: nothing stops a second one, so a release that it paid for is certified as *not private*.
+        """
+        ledger = cls.in_memory(Guarantee(epsilon, delta), name=SCRATCH, max_runs=max_runs)
+        ledger.kind = SCRATCH
+        return ledger
+
     def charge(self, plan: SpendingPlan, *, label: str, noise: NoiseSource) -> Grant:
         """Checks the budget, writes the whole run down, and only then returns the right to execute it.
 
@@ -233,6 +249,18 @@ class Ledger:
         """The rule by which runs add up, with the budget as it was last raised."""
         return charges.composition_of(self._facts, self._store.rows_cached())
 
+    def __repr__(self) -> str:
+        left = self.remaining()
+        return f"Ledger('{self.name}': epsilon {at_least(left.epsilon)} of {self.guarantee.epsilon:g} is left)"
+
+    def _repr_html_(self) -> str:
+        left, entries = self.remaining(), self.entries()
+        head = f"Ledger of '{self.name}': {at_least(left.epsilon)} of epsilon = {self.guarantee.epsilon:g} is left"
+        runs = "" if left.runs is None else f", in {left.runs} of {self.composition.max_runs} runs"
+        rows = [(str(one.run), one.label, at_most(one.epsilon), at_most(one.delta), one.recorded_at) for one in entries]
+        shown = display.html_table((">run", "method", ">epsilon", ">delta", "charged"), rows[-_ROWS_SHOWN:])
+        return f"<p><strong>{html.escape(head + runs)}.</strong></p>{shown if rows else ''}"
+
     def _checked_price(self, plan: SpendingPlan, label: str) -> float:
         return charges.check_price(self.composition, plan, label, self.population, self.reproduction)
 
@@ -251,7 +279,7 @@ class Ledger:
     ) -> Grant:
         receipt = Receipt(
             ledger=self.name,
-            ledger_kind="in-memory" if self.path is None else "file",
+            ledger_kind=self.kind,
             run=run,
             composition=self.composition.kind,
             population=self.population,
