@@ -306,7 +306,8 @@ class PETS(Synthesizer):
             season=season_steps(schema.time, schema.num_steps) if schema.time.align == "calendar" else None,
             one_hot=encoding.channel_codes,
         )
-        series = generate(len(group), rng)
+        own = None if self.pack == DOMAIN else self.modules_for(schema).generation
+        series = np.asarray((own or generate)(len(group), rng), dtype=np.float32)
         static = rng.standard_normal((len(group), encoding.num_static), dtype=np.float32)
         for begin, end in encoding.static_codes:
             static[:, begin:end] = np.eye(end - begin, dtype=np.float32)[rng.integers(0, end - begin, len(group))]

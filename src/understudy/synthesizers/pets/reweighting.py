@@ -28,7 +28,7 @@ LABEL = "mean embedding"  # under which the release is charged
 FEATURES = 600
 _WIDTHS = (0.5, 1.0, 2.0)  # of kernels, in median distances of candidates
 _COMPARED = 1000  # candidates whose distances are measured
-_SMALLEST_SHARE = 0.05  # of the pool that the weights must be worth, as an effective sample
+_SMALLEST_SHARE, _FEWEST, _SHARE_OF_FEW = 0.05, 250, 0.2  # of the pool, that weights are worth as an effective sample
 _TURN, _TABLE, _STEEPEST = 32, 16, 2.0**26  # bits of a turn, bits of the table, and the largest frequency
 _COSINE = np.cos(2 * np.pi * np.arange(2**_TABLE) / 2**_TABLE).astype(np.float32)
 _BATCH = 256  # series embedded at a time, a constant: libraries round batches of different size differently
@@ -90,9 +90,10 @@ def maximum_entropy(
 
     Args:
         noise: Standard deviation of a coordinate of `mean`. It is doubled until the weights are worth, as an effective
-            sample 1/Σ w², the smallest share of the pool: no candidate may stand for many private series.
+            sample 1/Σ w², a twentieth of the pool, and 250 candidates or a fifth of a small pool: no candidate may
+            stand for many private series.
     """
-    dual, least = np.zeros(len(mean)), _SMALLEST_SHARE * len(features)
+    dual, least = np.zeros(len(mean)), max(_SMALLEST_SHARE * len(features), min(_FEWEST, _SHARE_OF_FEW * len(features)))
     while True:
 
         def objective(dual: np.ndarray, penalty: float = noise**2) -> tuple[float, np.ndarray]:

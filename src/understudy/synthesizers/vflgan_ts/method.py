@@ -129,16 +129,17 @@ class VFLGANTS(Synthesizer):
         if self.mode == "local":
             noisy = modes.noisy_rows([*rows.values()], grant, private)
             rows = dict(zip(rows, noisy, strict=True))
-        parties = self._trained(schema, rows, rule, facts.label_share, progress)
+        parties, distances = self._trained(schema, rows, rule, facts.label_share, progress)
         generators = {name: to_arrays(party.generators, "") for name, party in parties.items()}
-        return self.released_arrays(schema, facts, generators)
+        return self.released_arrays(schema, facts, generators) | distances
 
     def _trained(
         self, schema: Schema, rows: Mapping[str, Rows], rule: Rule, class_share: np.ndarray, progress: Progress
-    ) -> dict[str, Party]:
-        """Returns the parties after a whole run in one process.
+    ) -> tuple[dict[str, Party], dict[str, np.ndarray]]:
+        """Returns the parties after a whole run in one process, and what else is released of the run.
 
-        Privacy: what the rule's updates promise. Where no guarantee is claimed, the nearest checkpoint is kept.
+        Privacy: what the rule's updates promise. Where no guarantee is claimed, the nearest checkpoint is kept, and the
+        distances of all are released (Fig. 2, 4, 6).
         """
         config = self.run_config(schema)
         parties = {name: Party(name, own, config, rule.party) for name, own in rows.items()}
@@ -160,7 +161,7 @@ class VFLGANTS(Synthesizer):
             best.restore()
         for party in parties.values():
             party.settle()
-        return parties
+        return parties, {} if best is None else {"awd": np.array(best.distances)}
 
     def released_arrays(
         self, schema: Schema, facts: Facts, generators: Mapping[str, Mapping[str, np.ndarray]]
@@ -289,14 +290,16 @@ class _Nearest:
         noise = torch.randn(len(self._real[0]), LATENT, generator=torch.Generator().manual_seed(config.seed))
         classes = torch.arange(len(noise)) % max(1, config.num_classes)
         self._latent = torch.cat([noise, torch.eye(config.num_classes)[classes]], 1) if config.num_classes else noise
-        self._least, self._kept = math.inf, [values.clone() for values in self._values]
+        self._kept = [values.clone() for values in self._values]
+        self.distances: list[float] = []  # of one checkpoint after another
 
     def compare(self) -> None:
         """Keeps the generators if they are nearer than any before."""
         made = (torch.sort(generate(own, self._latent), dim=0).values for own in self._generators)
         distance = sum(float((one - real).abs().mean()) for one, real in zip(made, self._real, strict=True))
-        if distance < self._least:
-            self._least, self._kept = distance, [values.clone() for values in self._values]
+        if distance < min(self.distances, default=math.inf):
+            self._kept = [values.clone() for values in self._values]
+        self.distances.append(distance)
 
     def restore(self) -> None:
         """Puts the nearest generators back."""

@@ -30,7 +30,7 @@ from understudy.synthesizers.vflgan_ts.published import Rows
 
 ALONE = "holder"  # name of the only party where no column names one
 _STRETCH = 2.0  # working scale per attribute scale
-_TILT = 0.5  # power of the frequency by which coefficients are weighted, chosen on simulated series
+_TILT = 1.0  # power of the frequency by which coefficients are weighted, chosen on simulated series
 _CHUNK = 4096  # series encoded at a time
 
 

@@ -79,8 +79,8 @@ def test_no_candidate_stands_for_many() -> None:
     pool = points(rng, 1000)
     shown = Features.around(pool, rng)(pool)
     weights = maximum_entropy(shown, shown[0].astype(np.float64), noise=1e-4)
-    assert 1 / (weights**2).sum() >= 50
-    assert weights.argmax() == 0
+    assert 1 / (weights**2).sum() >= 200
+    assert np.linalg.norm(weights @ pool - pool[0]) < 0.7 * np.linalg.norm(pool.mean(axis=0) - pool[0])
 
 
 @pytest.mark.parametrize("max_series", [1, 3])
