@@ -13,7 +13,7 @@ from scipy.special import ndtr
 
 from understudy.data import Schema
 from understudy.data.timegrid import hours_of_day, parse_frequency
-from understudy.statistics.basis import basis_of
+from understudy.statistics.basis import Basis, basis_of
 from understudy.statistics.columns import context_summary, num_labels, single_columns
 from understudy.statistics.gaps import length_edges, sample_lengths, sample_missing
 from understudy.statistics.marginals import SCORE_LIMIT, Marginal, bounded_scores, joined_marginals, split_marginals
@@ -23,6 +23,8 @@ _HALF = NUM_CELLS // 2
 _SIZES = SCORE_LIMIT * 2.0 ** (-np.arange(_HALF - 1, -1, -1) / 4)  # quarter octaves: small levels matter as large do
 LEVEL_EDGES = np.concatenate([-_SIZES[::-1], [0.0], _SIZES])
 VOLATILITY_EDGES = np.linspace(-7.0, 2.0, NUM_CELLS + 1)
+SHOCK_EDGES = 4 * LEVEL_EDGES
+NODE_RANKS = np.concatenate([[0.0], ndtr(np.linspace(-4.25, 4.25, 1023)), [1.0]])  # of synthetic scores; dense at ends
 _COORDINATE_LIMIT = 4.0
 _RIDGE = 0.05  # how much of a series' own response to context is taken for chance
 
@@ -51,6 +53,27 @@ class Distribution:
         return np.maximum(mass @ middle**2 - (mass @ middle) ** 2, 1e-6)
 
 
+@dataclass(frozen=True, eq=False)
+class Shocks:
+    """Released distribution functions [channel, cell + 1] of what a step of a series with an even spectrum is.
+
+    Appliances and orders come as spikes, not as normal numbers: a spectrum and its correlations are about normal
+    numbers with the same ranks.
+    """
+
+    cumulative: np.ndarray
+
+    def normal(self, even: np.ndarray) -> np.ndarray:
+        """Returns the normal scores of steps [series, step, channel]."""
+        ranks = [np.interp(even[:, :, c], SHOCK_EDGES, row) for c, row in enumerate(self.cumulative)]
+        return bounded_scores(np.stack(ranks, axis=2))
+
+    def shocks(self, normal: np.ndarray) -> np.ndarray:
+        """Returns the steps behind normal numbers; inverse of `normal`."""
+        rising, ranks = self.cumulative + np.arange(NUM_CELLS + 1) * 1e-12, ndtr(normal)
+        return np.stack([np.interp(ranks[:, :, c], row, SHOCK_EDGES) for c, row in enumerate(rising)], axis=2)
+
+
 @dataclass(frozen=True)
 class Profile:
     """Mean and spread [step, channel] of one kind of series."""
@@ -76,6 +99,12 @@ class Strengths:
         square = ((coefficients / self.relative) ** 2).mean(axis=1)
         return 0.5 * np.log(np.maximum(square, 1e-12))
 
+    def evened(self, coefficients: np.ndarray, basis: Basis) -> np.ndarray:
+        """Returns the volatility, then the steps of the series with an even spectrum and variance one, end to end."""
+        volatility = self.volatilities_of(coefficients)[:, None]
+        moves = coefficients / self.relative / np.exp(volatility)
+        return np.concatenate([volatility, basis.series(np.concatenate([0 * volatility, moves], axis=1))], axis=1)
+
 
 @dataclass(frozen=True, eq=False)
 class Kind:
@@ -85,22 +114,27 @@ class Kind:
     strengths: Strengths
     levels: Distribution
     volatilities: Distribution
+    shocks: Shocks
 
-    def coordinates_of(self, coefficients: np.ndarray) -> np.ndarray:
+    def coordinates_of(self, coefficients: np.ndarray, basis: Basis) -> np.ndarray:
         """Returns coordinates [series, block, channel] of coefficients [series, frequency, channel]."""
         steps = coefficients.shape[1]
-        volatility = self.strengths.volatilities_of(coefficients[:, 1:])
-        moves = coefficients[:, 1:] / self.strengths.relative / np.exp(volatility)[:, None]
+        volatility, even = np.split(self.strengths.evened(coefficients[:, 1:], basis), [1], axis=1)
+        moves = basis.coefficients(self.shocks.normal(even))[:, 1:]
         level = self.levels.scores_of(coefficients[:, 0] / np.sqrt(steps))
-        blocks = [level[:, None], self.volatilities.scores_of(volatility)[:, None], moves]
+        blocks = [level[:, None], self.volatilities.scores_of(volatility[:, 0])[:, None], moves]
         return np.clip(np.concatenate(blocks, axis=1), -_COORDINATE_LIMIT, _COORDINATE_LIMIT)
 
-    def coefficients_of(self, coordinates: np.ndarray) -> np.ndarray:
+    def coefficients_of(self, coordinates: np.ndarray, basis: Basis) -> np.ndarray:
         """Returns coefficients [series, frequency, channel]; inverse of `coordinates_of`."""
         steps = coordinates.shape[1] - 1
         level = self.levels.numbers_of(ndtr(coordinates[:, 0])) * np.sqrt(steps)
         volatility = np.exp(self.volatilities.numbers_of(ndtr(coordinates[:, 1])))
-        moves = coordinates[:, 2:] * self.strengths.relative * volatility[:, None]
+        still = np.zeros_like(coordinates[:, :1])
+        even = self.shocks.shocks(basis.series(np.concatenate([still, coordinates[:, 2:]], axis=1)))
+        moves = basis.coefficients(even)[:, 1:]
+        size = np.sqrt((moves**2).mean(axis=1)) if steps > 1 else np.ones_like(volatility)
+        moves = moves * self.strengths.relative * (volatility / np.maximum(size, 1e-6))[:, None]
         return np.concatenate([level[:, None], moves], axis=1)
 
     def variances(self) -> np.ndarray:
@@ -160,6 +194,7 @@ class Model:
         mean, spread: Profiles [kind, step, channel].
         strength: Relative strengths [kind, frequency, channel] of the frequencies above 0.
         levels, volatilities: Distribution functions [kind, channel, cell + 1].
+        shocks: Distribution functions [channel, cell + 1] of what moves a step.
         coupled, free: Covariances of each kind.
         order: Blocks of coordinates in the order of the covariances.
         single_mean: Means [label, single] of the scores of what a series has once: its single columns, then how many
@@ -180,6 +215,7 @@ class Model:
     strength: np.ndarray
     levels: np.ndarray
     volatilities: np.ndarray
+    shocks: np.ndarray
     coupled: np.ndarray
     free: np.ndarray
     order: np.ndarray
@@ -201,6 +237,7 @@ class Model:
             strength=np.stack([kind.strengths.relative for kind in kinds]),
             levels=np.stack([kind.levels.cumulative for kind in kinds]),
             volatilities=np.stack([kind.volatilities.cumulative for kind in kinds]),
+            shocks=kinds[0].shocks.cumulative,
             coupled=np.stack([covariance.coupled for covariance in covariances]),
             free=np.stack([covariance.free for covariance in covariances]),
             **rest,
@@ -227,6 +264,7 @@ class Model:
             Strengths(self.strength[kind]),
             Distribution(self.levels[kind], LEVEL_EDGES),
             Distribution(self.volatilities[kind], VOLATILITY_EDGES),
+            Shocks(self.shocks),
         )
 
     def covariance(self, kind: int) -> Covariance:
@@ -267,7 +305,7 @@ def sample_scores(
         coordinates = np.empty((len(rows), num_blocks, num_channels))
         coordinates[:, model.order] = sampled[:, num_single:].reshape(coordinates.shape)
         road = model.kind(kind)
-        scores[rows] = road.profile.restore(basis.series(road.coefficients_of(coordinates)))
+        scores[rows] = road.profile.restore(basis.series(road.coefficients_of(coordinates, basis)))
     return scores @ np.linalg.inv(model.rotation), singles
 
 
@@ -309,10 +347,9 @@ def _beyond_clock(context: np.ndarray, schema: Schema) -> np.ndarray:
 
 def ranks_of(score_nodes: np.ndarray, scores: np.ndarray) -> np.ndarray:
     """Returns the rank of each score [..., column] among all synthetic ones, so that marginals come out right."""
-    nodes = np.linspace(0, 1, score_nodes.shape[1])
     ranks = np.empty_like(scores)
     for column, own in enumerate(score_nodes):
-        ranks[..., column] = np.interp(scores[..., column], own, nodes)
+        ranks[..., column] = np.interp(scores[..., column], own, NODE_RANKS)
     return ranks
 
 
