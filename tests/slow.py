@@ -55,7 +55,7 @@ SLOW: dict[str, tuple[Part, ...]] = {
         Part(f"{UNIT}/pub2priv/test_general_pack.py", "test_the_general_pack_beats"),
         Part(f"{UNIT}/ppem/test_published.py", "test_a_training_learns_where_the_data_is"),
         Part(f"{UNIT}/spectral/test_method.py", "test_homes_come_back_right"),
-        Part("tests/unit/report/test_headline.py", "test_the_headline_names", "(collapsed|permuted|shifted)"),
+        Part("tests/unit/evaluation/test_headline.py", "test_the_headline_names", "(collapsed|permuted|shifted)"),
         Part("tests/e2e/test_cli_audit.py", "test_shadows_of_a_private_release_contradict_nothing"),
     ),
     "real noise of whole runs": (
@@ -79,8 +79,8 @@ SLOW: dict[str, tuple[Part, ...]] = {
     "processes": (
         Part("tests/unit/federated/test_launch.py", "test_a_killed_party_stops_all"),
         Part(f"{UNIT}/spectral/test_partitions.py", "test_a_cluster_gives_the_same_release"),
-        Part("tests/unit/audit/test_shadow_models.py", "test_a_killed_audit_goes_on"),
-        Part("tests/unit/audit/test_cluster.py", "test_a_scheduler_that_is_not_there_is_named"),
+        Part("tests/unit/auditing/test_shadow_models.py", "test_a_killed_audit_goes_on"),
+        Part("tests/unit/auditing/test_cluster.py", "test_a_scheduler_that_is_not_there_is_named"),
         Part("tests/e2e/test_cli_demo.py", "test_a_former_demo_is_replaced"),
         Part("tests/unit/privacy/test_store_crashes.py", "test_a_row_that_was_acknowledged_stays", "(EROFS|torn)"),
     ),

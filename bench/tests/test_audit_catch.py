@@ -6,7 +6,7 @@ from understudy_bench.audit import catch as audit_catch
 from understudy_bench.audit.defects import DEFECTS, noise_times, stretched
 from understudy_bench.audit.subjects import SUBJECTS
 
-from understudy.audit.canaries import ALL, DIFFERENCES, Neighbours, answer_scores, random_panel
+from understudy.auditing.canaries import ALL, DIFFERENCES, Neighbours, answer_scores, random_panel
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import DiscreteGaussian, Gaussian, SubsampledGaussian
 from understudy.privacy.noise import NoiseSource

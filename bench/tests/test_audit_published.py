@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom
 from understudy_bench.audit.published_tests import REPEATS, Repeated, as_published, repeated, valid
 
-from understudy.audit.scores import Interval
+from understudy.auditing.scores import Interval
 
 
 def features(shift: float, rng: np.random.Generator, number: int = 40) -> dict:

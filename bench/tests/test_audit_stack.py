@@ -10,8 +10,8 @@ from understudy_bench.audit.stack import Job, train_stack
 from understudy_bench.audit.subjects import small_schema
 from understudy_bench.audit.vertical_shadows import VerticalShadows
 
-from understudy.audit.canaries import random_panel
-from understudy.audit.shadows import fit_shadows
+from understudy.auditing.canaries import random_panel
+from understudy.auditing.shadows import fit_shadows
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger

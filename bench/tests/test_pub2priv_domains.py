@@ -21,7 +21,7 @@ from understudy_bench.pub2priv.portfolio import portfolio_experiment
 from understudy_bench.registry import BENCHMARKS
 
 from understudy.errors import MissingData
-from understudy.evaluate.metric import Effort
+from understudy.evaluation.metric import Effort
 from understudy.synthesizers.independent import Independent
 
 JUDGE = Effort(name="tiny", repeats=1, iteration_cap=1, replicates=10, splits=1, max_series=30)

@@ -17,7 +17,7 @@ from understudy_bench.pub2priv.experiment import (
 )
 from understudy_bench.pub2priv.tables import PEARSON, RIVALS, TABLE, beside_spectral, facts, judged, measure
 
-from understudy.evaluate.metric import Effort
+from understudy.evaluation.metric import Effort
 from understudy.synthesizers.independent import Independent
 
 JUDGE = Effort(name="tiny", repeats=1, iteration_cap=2, replicates=20, splits=1, max_series=60)

@@ -83,3 +83,7 @@ class UnsafeModule(UnderstudyError, TypeError):
 
 class Stopped(BaseException):
     """The user pressed Ctrl-C or sent a termination signal. No `except Exception` on the way up may swallow it."""
+
+
+class UnderstudyWarning(UserWarning):
+    """What public facts say against a run that is allowed, such as that its series will be poor."""

@@ -17,6 +17,8 @@ _EXTRAS = {
     "dask": ("Dask", "scale"),
     "distributed": ("Dask", "scale"),
     "fsspec": ("fsspec", "scale"),
+    "adbc_driver_postgresql": ("ADBC for PostgreSQL", "sql"),
+    "duckdb": ("DuckDB", "sql"),
     "grpc": ("gRPC", "vertical"),
     "private_set_intersection": ("OpenMined PSI", "vertical"),
 }
@@ -47,8 +49,9 @@ def naming_extras(by: str) -> Iterator[None]:
 
 def _missing(module: str, by: str, extra: str | None = None) -> MissingExtra:
     name, known = _EXTRAS.get(module.partition(".")[0], (module, extra))
+    package = f"'understudy[{extra or known}]'" if extra or known else module
     return MissingExtra(
-        f"`{by}` needs {name}, which is not installed. Install it with: pip install 'understudy[{extra or known}]'.",
+        f"`{by}` needs {name}, which is not installed. Install it with: pip install {package}.",
         module=module,
         extra=extra or known,
     )

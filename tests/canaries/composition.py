@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tests.canaries.scenes import Scene
 from tests.canaries.training import training_iteration
-from understudy.audit.scores import AuditResult, Scores, audit_scores
+from understudy.auditing.scores import LowerBound, Scores, audit_scores
 from understudy.training import DPSGDConfig
 
 
@@ -24,7 +24,7 @@ def audit_composition(
     runs: int,
     delta: float = 1e-5,
     confidence: float = 0.95,
-) -> AuditResult:
+) -> LowerBound:
     """Runs all iterations of `plan` again and again; ask the result whether it `refutes` the plan's event.
 
     Args:

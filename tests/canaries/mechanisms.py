@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.canaries.scenes import Scene
-from understudy.audit.scores import AuditResult, Scores, mu_test
+from understudy.auditing.scores import LowerBound, Scores, mu_test
 from understudy.privacy.border import Given, Statistic
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.contributions import Rows
@@ -36,7 +36,7 @@ def observe(mechanism: Mechanism, scene: Scene, runs: int) -> Scores:
 
 def audit_mechanism(
     mechanism: Mechanism, scenes: Iterable[Scene], *, runs: int, delta: float = 1e-5, confidence: float = 0.95
-) -> AuditResult:
+) -> LowerBound:
     """The mu-test over all scenes; ask the result whether it `refutes` the event that was charged."""
     family = {scene.name: observe(mechanism, scene, runs) for scene in scenes}
     return mu_test(family, delta=delta, confidence=confidence)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.e2e.commands import MAGIC_PERSON, MAGIC_VALUE, Clinic, make_clinic, run
-from understudy.audit import release as audits
-from understudy.audit.shadows import Shadows
+from understudy.auditing import release as audits
+from understudy.auditing.shadows import Shadows
 from understudy.report.record import RunRecord
 
 
@@ -140,16 +140,3 @@ def test_a_folder_without_a_certificate_is_refused(released: list[str], tmp_path
     (tmp_path / "empty").mkdir()
     outcome = run("audit", str(tmp_path / "empty"), *released[2:])
     assert outcome.code in (2, 3)
-
-
-def test_gradients_on_simulated_series_are_told_and_drawn(tmp_path: Path) -> None:
-    """No release and no private table: the second command of `audit`, and a picture."""
-    outcome = run("audit", "diagnose", "--iterations", "2", "--pictures", str(tmp_path / "drawn"), "--json")
-    assert outcome.code == 0, outcome.err
-    assert outcome.facts["internal"] is True
-    assert outcome.facts["vanilla"]["s_total_p95"] > 0
-    assert outcome.facts["ratios"]["rho_emp_p95"] > 0
-    assert [Path(path).suffix for path in outcome.facts["pictures"]] == [".svg", ".png"]
-    half = run("audit", "diagnose", "--public", str(tmp_path / "towns.parquet"))
-    assert half.code == 2
-    assert "both or none" in half.err

@@ -104,9 +104,13 @@ def test_a_pack_is_trained_on_public_series(tmp_path: Path) -> None:
     assert made.facts["sha256"] == pack.sha256
     assert made.facts["command"] == (
         "understudy pretrain dit --out pack.safetensors --public public.parquet --schema schema.toml --bounds-only "
-        "--iterations 2 --seed 0"
+        "--preset default --iterations 2 --seed 0"
     )
     assert sorted(pack.provenance["public"]) == ["public.parquet", "schema.toml"]
+    sizes = ("--preset", "paper", "--width", "16", "--num-heads", "2", "--depth", "1", "--iterations", "1")
+    assert run("pretrain", "dit", *public, *sizes, "--out", tmp_path / "small.safetensors").code == 0
+    shape = Pack.load(tmp_path / "small.safetensors", "dit").shape
+    assert [shape[name] for name in ("width", "num_heads", "depth", "patch")] == [16, 2, 1, 1]
     refused = run("synth", tmp_path / "public.parquet", "--schema", tmp_path / "schema.toml", "--epsilon", "1",
                   "--method", "spectral", "--pack", out, "--out", tmp_path / "r")  # fmt: skip
     assert refused.code == 2

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.e2e.commands import MAGIC_PERSON, Clinic, Outcome, charges, make_clinic, run
-from understudy.cli.panels import split_table
+from understudy.api.holdouts import Holdout, split_table
 from understudy.data import Table, simulate_households
 from understudy.errors import InputError
 
@@ -74,14 +74,13 @@ def test_listed_units_have_no_influence(tmp_path: Path, monkeypatch: pytest.Monk
     assert models[0] == models[1]
 
 
-def test_rows_without_identifiers_are_not_listed(tmp_path: Path) -> None:
+def test_rows_without_identifiers_are_not_listed() -> None:
     """One row less would move all that follow: neighbouring tables would differ in as many units as are listed."""
     panel = simulate_households(150, seed=1)
-    (tmp_path / "list.csv").write_text("household\n" + "\n".join(map(str, range(30))) + "\n")
     numbered = Table.of(replace(panel, unit_ids=None))
     with pytest.raises(InputError, match="units with identifiers are expected"):
-        split_table(numbered, None, tmp_path / "list.csv", np.random.default_rng(0))
-    _, held_out = split_table(numbered, 0.2, None, np.random.default_rng(0))  # coins of their own
+        split_table(numbered, Holdout(units=set(map(str, range(30)))), np.random.default_rng(0))
+    _, held_out = split_table(numbered, Holdout(share=0.2), np.random.default_rng(0))  # coins of their own
     assert held_out is not None
 
 

@@ -53,3 +53,23 @@ def test_bad_input_is_refused_before_any_training(prices: Path, tmp_path: Path) 
         outcome = run("pretrain", "pub2priv", *arguments)
         assert (outcome.code, expected in outcome.err) == (code, True), outcome.err
     assert not out.exists()
+
+
+def test_a_pack_can_have_the_size_of_the_publication(tmp_path: Path) -> None:
+    """Table 3: width 128, 8 heads, 8 layers, four along each axis; a year of days is seen whole."""
+    from understudy.synthesizers.packs import load_pack
+    from understudy.synthesizers.pub2priv.knowledge import Knowledge
+
+    whole, small = tmp_path / "paper.safetensors", tmp_path / "small.safetensors"
+    made = run("pretrain", "pub2priv", "--simulated", "--preset", "paper", "--iterations", "1", "--out", whole)
+    assert made.code == 0, made.err
+    shape = load_pack(str(whole), "pub2priv").shape
+    assert [shape[name] for name in ("width", "num_heads", "depth")] == [128, 8, 4]
+    sizes = ("--preset", "paper", "--width", "8", "--num-heads", "2", "--depth", "1", "--iterations", "1")
+    assert run("pretrain", "pub2priv", "--simulated", *sizes, "--out", small).code == 0
+    theta, seen = Knowledge.of(load_pack(str(small), "pub2priv")), list[int]()
+    theta.transformer.register_forward_hook(lambda module, given, z: seen.append(given[0].shape[1]))
+    assert theta.embed(np.random.default_rng(0).normal(size=(1, 360, 2)).astype(np.float32)).shape == (1, 360, 8)
+    assert set(seen) == {360}
+    refused = run("pretrain", "pub2priv", "--simulated", "--width", "9", "--out", tmp_path / "odd.safetensors")
+    assert (refused.code, "twice the number of heads" in refused.err) == (2, True)

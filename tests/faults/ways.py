@@ -11,10 +11,11 @@ AT_ANOTHER_TIME = "tests.faults.ways:at_another_time"
 
 def trusting(arguments: Sequence[str]) -> int:
     """Runs a command that does not ask beforehand whether its results will fit: somebody else fills the disk."""
-    from understudy.cli import buy, synth
+    from understudy.api import synthesis
+    from understudy.cli import buy
     from understudy.cli.main import main
 
-    synth._MODEL_BYTES = buy._SCHEMA_BYTES = 0
+    synthesis._MODEL_BYTES = buy._SCHEMA_BYTES = 0
     return main(list(arguments))
 
 

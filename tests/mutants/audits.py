@@ -17,7 +17,7 @@ MUTANTS = (
     Mutant(
         name="differences that are none",
         why="noise that all coordinates share hides every leak from the audit",
-        file="audit/canaries.py",
+        file="auditing/canaries.py",
         before="DIFFERENCES: whole - common}",
         after="DIFFERENCES: whole}",
         tests=("bench/tests/test_audit_catch.py::test_one_scalar_of_noise_is_seen_in_differences",),
@@ -34,7 +34,7 @@ MUTANTS = (
     Mutant(
         name="an audit too short to say anything",
         why="hours of attacks that could not have found a leak are shown as if they had looked",
-        file="audit/release.py",
+        file="auditing/release.py",
         before="    if most == 0:\n",
         after="    if False:\n",
         tests=(f"{CLI}::test_what_no_audit_could_use_is_refused",),

@@ -7,9 +7,9 @@ RELEASED = f"{STATISTICAL}/test_canary_mechanisms.py"
 FITTED = f"{STATISTICAL}/test_canary_fits.py::test_no_canary_moves_an_answer_by_more_noise_than_was_charged"
 TRAINED = f"{STATISTICAL}/test_canary_training.py"
 SAMPLING = "tests/unit/training/test_plan.py"
-SCORES = "tests/unit/audit/test_scores.py"
-RESULT = "tests/unit/audit/test_result.py"
-MU = "tests/unit/audit/test_shift.py"
+SCORES = "tests/unit/auditing/test_scores.py"
+RESULT = "tests/unit/auditing/test_result.py"
+MU = "tests/unit/auditing/test_shift.py"
 
 MUTANTS = (
     Mutant(
@@ -79,7 +79,7 @@ MUTANTS = (
     Mutant(
         name="attacks that are not paid for",
         why="the best of many attacks on nothing looks like a leak",
-        file="audit/scores.py",
+        file="auditing/scores.py",
         before="alpha = (1 - confidence) / len(family)\n",
         after="alpha = 1 - confidence\n",
         tests=(f"{SCORES}::test_a_family_costs_confidence_and_lowers_the_ceiling",),
@@ -87,7 +87,7 @@ MUTANTS = (
     Mutant(
         name="scenes that are not paid for",
         why="a true claim is contradicted more often than was stated",
-        file="audit/scores.py",
+        file="auditing/scores.py",
         before="each = 1 - (1 - confidence) / len(family)",
         after="each = confidence",
         tests=(f"{MU}::test_the_best_scene_of_a_family_speaks_and_all_of_them_are_paid_for",),
@@ -95,7 +95,7 @@ MUTANTS = (
     Mutant(
         name="a test chosen on the runs it is counted on",
         why="an audit finds leaks in noise",
-        file="audit/scores.py",
+        file="auditing/scores.py",
         before="    first, rest = _split(scores)\n    sign,",
         after="    first, rest = scores, _split(scores)[1]\n    sign,",
         tests=(f"{SCORES}::test_the_runs_that_count_do_not_choose",),
@@ -103,7 +103,7 @@ MUTANTS = (
     Mutant(
         name="attacks read one way only",
         why="an attack that is right the wrong way round counts as a failure",
-        file="audit/scores.py",
+        file="auditing/scores.py",
         before="for sign in (1.0, -1.0):",
         after="for sign in (1.0,):",
         tests=(f"{SCORES}::test_an_attack_that_is_right_the_wrong_way_round_is_as_good",),
@@ -111,7 +111,7 @@ MUTANTS = (
     Mutant(
         name="certificates compared at one epsilon",
         why="a contradiction elsewhere on the curve goes unnoticed",
-        file="audit/scores.py",
+        file="auditing/scores.py",
         before="for at in self.evidence.epsilons())",
         after="for at in (self.epsilon,))",
         tests=(f"{RESULT}::test_a_gaussian_is_refuted_by_exactly_those_who_do_better_than_its_best_test",),

@@ -3,7 +3,7 @@
 from tests.mutants.mutant import Mutant
 
 ODDS = "tests/statistical/test_private_choice.py"
-CHOOSING = "tests/unit/evaluate/test_choosing.py"
+CHOOSING = "tests/unit/evaluation/test_choosing.py"
 RECORD = "tests/unit/report/test_record.py"
 COMMANDS = "tests/e2e/test_cli_report.py"
 
@@ -38,7 +38,7 @@ MUTANTS = (
     Mutant(
         name="every series rates",
         why="a unit with a hundred series moves the choice a hundredfold",
-        file="evaluate/choosing.py",
+        file="evaluation/choosing.py",
         before="losses = _by_unit(self._losses(private), private)",
         after="losses = self._losses(private)",
         tests=(CHOOSING,),
@@ -46,7 +46,7 @@ MUTANTS = (
     Mutant(
         name="ratings scaled by private series",
         why="one unit changes the ratings of all others",
-        file="evaluate/choosing.py",
+        file="evaluation/choosing.py",
         before="np.clip(0.5 + _advantages(losses) / (2 * self._usual_advantage), 0.0, 1.0)",
         after="np.clip(0.5 + _advantages(losses) / (2 * np.abs(_advantages(losses)).max()), 0.0, 1.0)",
         tests=(CHOOSING,),
@@ -54,7 +54,7 @@ MUTANTS = (
     Mutant(
         name="features that are not whole",
         why="a unit's rating depends on the rows beside it in the last bits",
-        file="evaluate/choosing.py",
+        file="evaluation/choosing.py",
         before="np.rint(_GRID * scaled).reshape(len(part), -1)",
         after="(_GRID * scaled).reshape(len(part), -1)",
         tests=(CHOOSING,),
@@ -62,7 +62,7 @@ MUTANTS = (
     Mutant(
         name="events choose like entities",
         why="a neighbour changes a row by two, and noise is for one",
-        file="evaluate/choosing.py",
+        file="evaluation/choosing.py",
         before='if schema.unit.kind != "entity":',
         after='if schema.unit.kind == "none":',
         tests=(CHOOSING,),
@@ -70,7 +70,7 @@ MUTANTS = (
     Mutant(
         name="a comparison that leaves no trace",
         why="nobody can tell that a release was chosen by looking at real data",
-        file="cli/evaluate.py",
+        file="evaluation/judging.py",
         before="    record_uncovered(ledger, ",
         after="    dict(ledger=ledger, what=",
         tests=(COMMANDS,),
@@ -78,7 +78,7 @@ MUTANTS = (
     Mutant(
         name="a release without protection that leaves no trace",
         why="later certificates of the same population do not name it",
-        file="cli/ledger.py",
+        file="api/charging.py",
         before="    record_uncovered(ledger, ",
         after="    dict(ledger=ledger, what=",
         tests=("tests/e2e/test_cli_presets.py",),
@@ -103,8 +103,8 @@ MUTANTS = (
         name="a public half as large as the holdout",
         why="the number of real series is told by the number of synthetic ones that are shown",
         file="report/record.py",
-        before="public = public_record(release, synthetic, ledger",
-        after="public = public_record(release, panels.synthetic, ledger",
+        before="panels, synthetic = card.judged.panels, card.judged.synthetic",
+        after="panels, synthetic = card.judged.panels, card.judged.panels.synthetic",
         tests=(RECORD,),
     ),
 )

@@ -81,7 +81,7 @@ MUTANTS = (
     Mutant(
         name="list of kept-out units left behind",
         why="a run that failed leaves identifiers in a file that nobody was told of",
-        file="cli/synth.py",
+        file="api/holdouts.py",
         before="        target.unlink(missing_ok=True)\n        raise\n",
         after="        raise\n",
         tests=(LISTED,),

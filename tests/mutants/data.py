@@ -5,7 +5,8 @@ from tests.mutants.mutant import Mutant
 PANEL = "tests/unit/data/test_panel.py"
 WINDOWS = "tests/unit/data/test_windows.py"
 REFUSALS = "tests/unit/data/io/test_refusals.py"
-DRAFT = "tests/unit/data/io/test_draft.py"
+DRAFT = "tests/unit/data/test_draft.py"
+FRAMES = "tests/unit/data/io/test_frames.py"
 CSV_FILES = "tests/unit/data/io/test_csv_files.py"
 UNITS = "tests/unit/synthesizers/test_units.py"
 HOLDOUTS = "tests/e2e/test_cli_holdouts.py"
@@ -184,7 +185,7 @@ MUTANTS = (
     Mutant(
         name="listed units learned from",
         why="units that were said to be kept out train the release",
-        file="cli/panels.py",
+        file="api/holdouts.py",
         before="return Table.of(train.read()) if table.in_memory else train, held_out",
         after="return Table.of(replace(table.read(), unit_ids=None)), held_out",
         tests=(f"{HOLDOUTS}::test_listed_units_have_no_influence",),
@@ -192,15 +193,15 @@ MUTANTS = (
     Mutant(
         name="a split that nobody checks before the charge",
         why="fewer units than the floor are learned from, and nothing in the certificate says so",
-        file="cli/synth.py",
-        before="        check_split(table, held_out, schema, allow_few_units=few)\n",
+        file="api/synthesis.py",
+        before="        check_split(table, held_out, allow_few_units=few is not None)\n",
         after="",
         tests=(f"{HOLDOUTS}::test_a_split_that_leaves_too_few_is_refused_before_the_charge",),
     ),
     Mutant(
         name="a count in the refusal of a split",
         why="the number of private units is printed",
-        file="cli/panels.py",
+        file="api/holdouts.py",
         before="and fewer remain after others were kept out. ",
         after="and fewer remain after others were kept out: {train.num_units}. ",
         tests=(f"{HOLDOUTS}::test_a_split_that_leaves_too_few_is_refused_before_the_charge",),
@@ -208,7 +209,7 @@ MUTANTS = (
     Mutant(
         name="units that trained a release called unseen",
         why="a release that copies what it learned passes for one that did not",
-        file="cli/panels.py",
+        file="api/panels.py",
         before="not listed <= known:",
         after="not listed & known:",
         tests=(f"{HOLDOUTS}::test_units_that_trained_one_of_the_releases_are_not_called_unseen",),
@@ -216,31 +217,47 @@ MUTANTS = (
     Mutant(
         name="ids as column names in the draft",
         why="a table with a column per person writes everybody's identifier into the public schema",
-        file="data/io/draft.py",
-        before="if alike(names) and not options.columns_are_public:",
-        after="if alike(names) and options.columns_are_public:",
+        file="data/draft.py",
+        before="if alike(names) and not columns_are_public:",
+        after="if alike(names) and columns_are_public:",
         tests=(DRAFT,),
     ),
     Mutant(
         name="a look that is not recorded",
         why="kinds of columns were read from private rows, and the draft says that none was",
-        file="data/io/draft.py",
-        before='first = f"{_PEEKED} Complete what says TODO.\\n" if peeked else f"{_NO_ROW}\\n"',
-        after='first = f"{_NO_ROW}\\n"',
+        file="data/draft.py",
+        before='first = f"{_PEEKED} Complete what says TODO." if peeked else _NO_ROW',
+        after="first = _NO_ROW",
         tests=(DRAFT,),
     ),
     Mutant(
         name="a look without leave",
         why="rows of a private CSV file decide what the public draft says, although nobody allowed it",
-        file="data/io/draft.py",
-        before="if path is not None and peeked:",
+        file="data/draft.py",
+        before="if path is not None and is_csv and peek:",
         after="if path is not None and is_csv:",
         tests=(DRAFT,),
     ),
     Mutant(
+        name="rows of a frame looked at for its draft",
+        why="what one person's cell holds decides the kind of a column in the public draft",
+        file="data/io/frames.py",
+        before="return open_frame(frame if shorten is None else shorten(0)).schema",
+        after="return open_frame(frame).schema",
+        tests=(FRAMES,),
+    ),
+    Mutant(
+        name="a draft that passes for a schema",
+        why="delta and sampling rates follow from a population and an axis that nobody declared",
+        file="data/schema.py",
+        before="        if self.undecided:\n            told",
+        after="        if self.undecided is None:\n            told",
+        tests=(FRAMES,),
+    ),
+    Mutant(
         name="a look at all rows",
         why="one row past those that were agreed on decides the kind of a column",
-        file="data/io/draft.py",
+        file="data/draft.py",
         before="itertools.islice(file, PEEKED_ROWS + 1)",
         after="itertools.islice(file, None)",
         tests=(DRAFT,),

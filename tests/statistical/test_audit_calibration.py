@@ -15,7 +15,7 @@ import pytest
 
 from tests.canaries.mechanisms import gaussian_sum, observe
 from tests.canaries.scenes import scenes
-from understudy.audit.scores import Scores, audit_scores, mu_test
+from understudy.auditing.scores import Scores, audit_scores, mu_test
 from understudy.privacy.events import Gaussian
 from understudy.privacy.noise import NoiseSource
 

@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from tests.canaries.composition import audit_composition, log_likelihood_ratio
 from tests.canaries.scenes import scenes
-from understudy.audit.scores import AuditResult
+from understudy.auditing.scores import LowerBound
 from understudy.privacy.events import SubsampledGaussian
 from understudy.training import DPSGDConfig
 
@@ -25,7 +25,7 @@ SCENES = [
 CHARGED = DPSGDConfig(sampling_rate=0.5, iterations=8, expected_batch=3.0, noise_multiplier=1.4)
 
 
-def audited(config: DPSGDConfig, runs: int) -> AuditResult:
+def audited(config: DPSGDConfig, runs: int) -> LowerBound:
     return audit_composition(config, BLOCKS, SCENES, runs=runs, confidence=1 - 1e-4)
 
 

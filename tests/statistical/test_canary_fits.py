@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from understudy.audit.canaries import ALL, Neighbours, Reach, answer_scores, panel_scenes, reach_of, release_scores
-from understudy.audit.scores import audit_scores, mu_test, required_runs
+from understudy.auditing.canaries import ALL, Neighbours, Reach, answer_scores, panel_scenes, reach_of, release_scores
+from understudy.auditing.scores import audit_scores, mu_test, required_runs
 from understudy.data import Continuous, Panel, Population, Time
 from understudy.privacy.border import Statistic, lattice_step
 from understudy.privacy.budget import Guarantee

@@ -19,7 +19,7 @@ from tests.canaries.mechanisms import (
     observe,
 )
 from tests.canaries.scenes import Scene, scenes
-from understudy.audit.scores import AuditResult, mu_test, required_runs
+from understudy.auditing.scores import LowerBound, mu_test, required_runs
 from understudy.privacy.border import Given, Statistic
 from understudy.privacy.contributions import Rows
 from understudy.privacy.events import DiscreteGaussian, Gaussian
@@ -40,7 +40,7 @@ def runs_for(mu: float, excess: float, family: int) -> int:
     return required_runs(mu, excess, alpha=FALSE_ALARM / family, power=1 - MISSED)
 
 
-def audited(mechanism: Mechanism, tried: tuple[Scene, ...], excess: float) -> AuditResult:
+def audited(mechanism: Mechanism, tried: tuple[Scene, ...], excess: float) -> LowerBound:
     runs = runs_for(1 / CHARGED.noise_multiplier, excess, len(tried))
     return audit_mechanism(mechanism, tried, runs=runs, confidence=1 - FALSE_ALARM)
 
@@ -105,7 +105,7 @@ def test_contributions_with_wrong_lengths_are_caught(
     assert audited(run, LONG, HALF_NOISE).refutes([CHARGED])
 
 
-def discrete(event: DiscreteGaussian, claimed: DiscreteGaussian, tried: list[Scene]) -> AuditResult:
+def discrete(event: DiscreteGaussian, claimed: DiscreteGaussian, tried: list[Scene]) -> LowerBound:
     """Whole-numbered rows; a unit moves the sum by no more than its own length."""
     runs = runs_for(1 / claimed.noise_multiplier, HALF_NOISE, len(tried))
     family = {

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.unit.synthesizers.ppem.toy import SMALL, method, panel
-from understudy.audit.canaries import Neighbours, reach_of
+from understudy.auditing.canaries import Neighbours, reach_of
 from understudy.data import Panel
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian

@@ -15,7 +15,7 @@ from torch import Tensor
 from tests.canaries.mechanisms import audit_mechanism, observe
 from tests.canaries.scenes import Scene, scenes
 from tests.canaries.training import training_iteration
-from understudy.audit.scores import AuditResult, audit_scores, required_runs
+from understudy.auditing.scores import LowerBound, audit_scores, required_runs
 from understudy.privacy.events import Gaussian, SubsampledGaussian
 from understudy.training import DPSGDConfig, PrivateGradient
 from understudy.training.clipping import engine
@@ -34,7 +34,7 @@ HALF_NOISE, ACROSS_TWO_LAYERS, TEN_PERCENT_LESS = 1.0, math.sqrt(2) - 1, 1 / 0.9
 
 def audited(
     *tried: Scene, excess: float = HALF_NOISE, noise_multiplier: float = CHARGED, missed: float = MISSED
-) -> AuditResult:
+) -> LowerBound:
     """One iteration of a plan, tried on scenes; enough runs to find `excess`."""
     plan = DPSGDConfig(
         sampling_rate=0.3, iterations=9, expected_batch=4.0, clipping_norm=CLIP_NORM, noise_multiplier=noise_multiplier
@@ -43,7 +43,7 @@ def audited(
     return audit_mechanism(training_iteration(plan, BLOCKS), tried, runs=runs, confidence=1 - FALSE_ALARM)
 
 
-def refuted(found: AuditResult) -> bool:
+def refuted(found: LowerBound) -> bool:
     return found.refutes([Gaussian(CHARGED)])
 
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from tests.e2e.commands import make_clinic, run
 from tests.subjects import TRAINED, small_schema
 from tests.unit.training.toy import grant_for, plan_of, regression_arrays
-from understudy.audit.canaries import random_panel
+from understudy.auditing.canaries import random_panel
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource

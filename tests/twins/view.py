@@ -128,7 +128,7 @@ def _without_findings(text: str, folder: Path) -> str:
         sentence
         for place in sorted(path.parent for path in folder.glob("*/release.json"))
         for release in (Release.load(place),)
-        for sentence in release.synthesizer.findings(release.schema, release.arrays)
+        for sentence in (*release.synthesizer.findings(release.schema, release.arrays), *release.certificate.findings)
     ]
     if text.startswith("{"):
         facts = json.loads(text)

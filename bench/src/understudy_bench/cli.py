@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from understudy.api.places import existing, whole_file
 from understudy.cli.console import Json, Output, Quiet, table
-from understudy.cli.places import existing, whole_file
 from understudy.errors import InputError
 
 _KEPT = ("name", "scale", "day", "data", "rows", "controls", "notes")  # of a result: figures, and no series
@@ -120,6 +120,53 @@ def keep(
             draft.write_text(json_format.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         written.append(str(into / f"{name}.json"))
     Output(json=json, quiet=quiet).result({"files": written}, *(f"Wrote {path}." for path in written))
+
+
+@app.command("diagnose")
+def diagnose(
+    public: Annotated[Path | None, typer.Option(help="A table of public series. Default: simulated homes.")] = None,
+    schema: Annotated[Path | None, typer.Option(help="Schema of the public table.")] = None,
+    context: Annotated[Path | None, typer.Option(help="Table of public context by time.")] = None,
+    window_steps: Annotated[int | None, typer.Option(min=1, help="Cut series into windows of this many steps.")] = None,
+    noise: Annotated[float, typer.Option(min=1e-6, help="Noise multiplier of the updates.")] = 1.0,
+    iterations: Annotated[int, typer.Option(min=1, help="Number of iterations.")] = 100,
+    tightness: Annotated[str, typer.Option(help="Tightness of the bounds: loose, medium, tight or too-tight.")] = (
+        "medium"
+    ),
+    operator: Annotated[str, typer.Option(help="Operator of the bounds: tanh, hard, soft or straight-through.")] = (
+        "tanh"
+    ),
+    pictures: Annotated[Path | None, typer.Option(help="Folder for figures of the gradient norms.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed for weight initialisation.")] = 0,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Look at single units' gradients of dit while it trains on PUBLIC series. Never point it at private ones."""
+    from understudy.synthesizers.dit.method import DiT
+    from understudy.synthesizers.dit.recipe import Network, Recipe
+    from understudy_bench.adaln import diagnose as diagnostics
+
+    if (public is None) != (schema is None):
+        raise InputError("--public, --schema: both or none are expected.")
+    if tightness == "none":
+        raise InputError(
+            "--tightness: loose, medium, tight or too-tight is expected; 'none' is what they are compared with."
+        )
+    network = Network(tightness=tightness, operator=operator)  # type: ignore[arg-type] # checked there
+    method = DiT(recipe=Recipe(network=network, iterations=iterations), seed=seed)
+    output = Output(json=json, quiet=quiet)
+    with output.progress() as progress:
+        series = diagnostics.public_series(public, schema, context, window_steps)
+        found = diagnostics.diagnose(series, method, noise_multiplier=noise, progress=progress)
+    facts, ratios, drawn = diagnostics.facts_of(found), diagnostics.ratios(found["aware"], found["vanilla"]), []
+    if pictures is not None:
+        pictures.mkdir(parents=True, exist_ok=True)
+        drawn = [str(path) for path in diagnostics.picture(found).save(pictures)]
+    told = {"internal": True, "noise_multiplier": noise, **facts, "ratios": ratios, "pictures": drawn}
+    rows = table("", *(f">{name}" for name in facts), ">aware ÷ vanilla", title="gradients of single units")
+    for row in diagnostics.rows_of(facts, ratios):
+        rows.add_row(*row)
+    output.result(told, diagnostics.PUBLIC, rows, *(f"Wrote {path}." for path in drawn))
 
 
 def write_report(folder: Path, out: Path, markdown: Path | None) -> list[str]:

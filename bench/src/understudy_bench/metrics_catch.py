@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from understudy.data import Panel, concatenate, simulate_households
-from understudy.evaluate.metric import QUICK, metrics_of
-from understudy.evaluate.panels import Panels
-from understudy.evaluate.scorecard import Scorecard, evaluate
+from understudy.evaluation.metric import QUICK, metrics_of
+from understudy.evaluation.panels import Panels
+from understudy.evaluation.scorecard import Scorecard, scorecard_of
 from understudy_bench.cells import Cells
 from understudy_bench.result import Progress, Row, Stopwatch, result, row
 
@@ -43,7 +43,7 @@ def caught(scale: str, data_root: Path | None, progress: Progress, cells: Cells)
 def _judge(name: str, real: Panel, fake: Panel, holdout: Panel, suites: tuple[str, ...]) -> Row:
     """Returns how many metrics say that a fake is not like real series, and which."""
     watch = Stopwatch()
-    card = evaluate(Panels.prepare(real, fake, holdout, max_series=QUICK.max_series), metrics_of(suites), QUICK)
+    card = scorecard_of(Panels.prepare(real, fake, holdout, max_series=QUICK.max_series), metrics_of(suites), QUICK)
     beyond = beyond_real(card)
     judged = [score for score in card.scores if score.like_real is not None]
     return row(name, {"metrics": len(judged), "beyond": len(beyond)}, seconds=watch.seconds, caught_by=beyond)

@@ -13,8 +13,8 @@ from typing import Annotated
 import typer
 from filelock import FileLock, Timeout
 
+from understudy.api.places import existing, whole_file
 from understudy.cli.console import Json, Output, Quiet
-from understudy.cli.places import existing, whole_file
 from understudy.errors import InputError, MissingData
 from understudy.workers import Workers, pool, workers_of
 from understudy_bench.cli import Scale, results_of, write_report

@@ -18,7 +18,7 @@ from understudy_bench.baselines.pate_gan import VOTES, PateGan
 from understudy_bench.baselines.private_gsd import PrivateGsd
 from understudy_bench.baselines.shards import shards
 
-from understudy.audit.canaries import Neighbours, reach_of
+from understudy.auditing.canaries import Neighbours, reach_of
 from understudy.data import Panel, PrivacyUnit, Schema, Time
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian

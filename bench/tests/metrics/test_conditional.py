@@ -10,15 +10,15 @@ from sklearn.metrics import mean_absolute_error, mean_absolute_percentage_error,
 from understudy_bench.metrics.adaln import METRICS as DISTRIBUTIONS
 from understudy_bench.metrics.kernels import gram, unbiased_discrepancy
 
-from tests.unit.evaluate.odd import LEAST, ODD, odd_comparison, outcome
-from tests.unit.evaluate.sets import panel_of, waves
+from tests.unit.evaluation.odd import LEAST, ODD, odd_comparison, outcome
+from tests.unit.evaluation.sets import panel_of, waves
 from understudy.data import Panel
 from understudy.data.masks import MASKS
-from understudy.evaluate import fillings as point
-from understudy.evaluate.fillings import METRICS as FILLINGS
-from understudy.evaluate.fillings import straight_lines
-from understudy.evaluate.metric import Measured, Undefined
-from understudy.evaluate.panels import Comparison, Completion
+from understudy.evaluation import fillings as point
+from understudy.evaluation.fillings import METRICS as FILLINGS
+from understudy.evaluation.fillings import straight_lines
+from understudy.evaluation.metric import Measured, Undefined
+from understudy.evaluation.panels import Comparison, Completion
 
 BY_NAME = {metric.name.removeprefix("conditional."): metric for metric in (*FILLINGS, *DISTRIBUTIONS)}
 RNG = np.random.default_rng(0)

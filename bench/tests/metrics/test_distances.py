@@ -7,7 +7,7 @@ import pytest
 from understudy_bench.metrics import distances
 
 from understudy.data import Panel, simulate_households
-from understudy.evaluate.general import values as judged
+from understudy.evaluation.general import values as judged
 
 LAGS = (1, 24)
 DISTANCES = {

@@ -4,9 +4,9 @@ import numpy as np
 from scipy.stats import norm
 from understudy_bench.metrics.distances import bootstrap, bootstrap_mean
 
-from tests.unit.evaluate.sets import panel_of
-from understudy.evaluate.measures import confidence_interval, prediction_interval
-from understudy.evaluate.metric import Measured
+from tests.unit.evaluation.sets import panel_of
+from understudy.evaluation.measures import confidence_interval, prediction_interval
+from understudy.evaluation.metric import Measured
 
 ANYWHERE = (-np.inf, np.inf)
 

@@ -16,11 +16,11 @@ from understudy_bench.metrics.pets.embedding import (
 )
 from understudy_bench.metrics.pets.forecast import forecast_errors
 
-from tests.unit.evaluate.odd import LEAST, ODD, odd_comparison, outcome
-from tests.unit.evaluate.sets import panel_of, waves
+from tests.unit.evaluation.odd import LEAST, ODD, odd_comparison, outcome
+from tests.unit.evaluation.sets import panel_of, waves
 from understudy.data import Panel
-from understudy.evaluate.metric import QUICK
-from understudy.evaluate.panels import Comparison
+from understudy.evaluation.metric import QUICK
+from understudy.evaluation.panels import Comparison
 
 BY_NAME = {metric.name.removeprefix("pets."): metric for metric in METRICS}
 FEW = replace(LEAST, iteration_cap=30)

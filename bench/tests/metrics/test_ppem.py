@@ -12,12 +12,12 @@ from understudy_bench.metrics.ppem.attributes import attribute_densities, dimens
 from understudy_bench.metrics.ppem.mixture import Mixture, series_density
 from understudy_bench.metrics.ppem.models import area_under_curve, determination
 
-from tests.unit.evaluate.labels import labelled
-from tests.unit.evaluate.odd import LEAST, ODD, odd_comparison, outcome
-from tests.unit.evaluate.sets import panel_of, waves
+from tests.unit.evaluation.labels import labelled
+from tests.unit.evaluation.odd import LEAST, ODD, odd_comparison, outcome
+from tests.unit.evaluation.sets import panel_of, waves
 from understudy.data import Categorical, Panel
-from understudy.evaluate.metric import Measured, Undefined
-from understudy.evaluate.panels import Comparison
+from understudy.evaluation.metric import Measured, Undefined
+from understudy.evaluation.panels import Comparison
 from understudy.synthesizers.contract.panels import make_panel, rich_schema
 
 BY_NAME = {metric.name.removeprefix("ppem."): metric for metric in METRICS}

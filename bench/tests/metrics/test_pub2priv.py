@@ -15,13 +15,13 @@ from understudy_bench.metrics.pub2priv.recurrent import (
     predictive_error,
 )
 
-from tests.unit.evaluate.labels import labelled
-from tests.unit.evaluate.odd import LEAST, ODD, odd_comparison, outcome
-from tests.unit.evaluate.sets import panel_of, waves
+from tests.unit.evaluation.labels import labelled
+from tests.unit.evaluation.odd import LEAST, ODD, odd_comparison, outcome
+from tests.unit.evaluation.sets import panel_of, waves
 from understudy.data import Continuous, Panel
 from understudy.data.panel import broadcast_context
-from understudy.evaluate.metric import Undefined
-from understudy.evaluate.panels import Comparison
+from understudy.evaluation.metric import Undefined
+from understudy.evaluation.panels import Comparison
 
 BY_NAME = {metric.name.removeprefix("pub2priv."): metric for metric in METRICS}
 CHEAP = ("ks_returns", "ks_autocorrelation")

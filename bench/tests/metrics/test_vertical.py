@@ -11,12 +11,12 @@ from understudy_bench.metrics.vertical.distances import wasserstein_nd
 from understudy_bench.metrics.vertical.sine import FREQUENCIES, amplitudes, sine_errors, unequal_amplitudes
 from understudy_bench.metrics.vertical.tasks import SIDES, forecast_task, total_performance_difference
 
-from tests.unit.evaluate.labels import labelled
-from tests.unit.evaluate.odd import LEAST, ODD, odd_comparison, outcome
-from tests.unit.evaluate.sets import panel_of, waves
+from tests.unit.evaluation.labels import labelled
+from tests.unit.evaluation.odd import LEAST, ODD, odd_comparison, outcome
+from tests.unit.evaluation.sets import panel_of, waves
 from understudy.data import Continuous, Panel
-from understudy.evaluate.metric import QUICK, Undefined
-from understudy.evaluate.panels import Comparison
+from understudy.evaluation.metric import QUICK, Undefined
+from understudy.evaluation.panels import Comparison
 
 BY_NAME = {metric.name.removeprefix("vertical."): metric for metric in METRICS}
 

@@ -24,7 +24,7 @@ _COMMANDS = {
     "evaluate": "Score synthetic series: marginals, dynamics, dependence, usefulness and copying.",
     "report": "Write the page of a release or of its evaluation.",
     "compare": "Compare releases on one page, or choose one of them with a charge to the ledger.",
-    "audit": "Try to contradict a certificate (RELEASE), or look at gradients on public series.",
+    "audit": "Try to contradict the certificate of a release.",
     "verify": "Recompute epsilon, file hashes and the signature of a release.",
     "certificate": "Print what is protected, from whom and how it was measured, on one page.",
     "federate": "Train across several organisations, each side in a process of its own.",

@@ -11,12 +11,13 @@ from typing import Annotated
 
 import typer
 
+from understudy.api.charging import charging, check_budget
+from understudy.api.places import existing, existing_table, require_room, unused, whole_file
 from understudy.cli.console import Commands, Output
-from understudy.cli.ledger import charging, check_budget, left_in
+from understudy.cli.ledger import left_in
 from understudy.cli.options import TableFile
-from understudy.cli.places import existing, existing_table, named, require_room, unused, whole_file
 from understudy.data import Schema
-from understudy.data.drafts import still_open
+from understudy.data.draft import still_open
 from understudy.errors import InputError
 from understudy.planning.choices import guarantee_for, require_budget
 from understudy.privacy.budget import Guarantee, at_most, check_delta, default_delta
@@ -118,7 +119,7 @@ def _buy(
 
     Privacy: reads the private table; all that leaves went through the grant of a charge already written.
     """
-    file, schema, out = existing_table(named(order.file), "FILE"), existing(order.schema, "--schema"), order.out
+    file, schema, out = existing_table(order.file, "FILE"), existing(order.schema, "--schema"), order.out
     unused(out, "--out")
     if out.absolute().parent.resolve() != schema.absolute().parent.resolve():
         raise InputError(
@@ -129,10 +130,10 @@ def _buy(
     guarantee = guarantee_for(draft, order.epsilon, None)
     purchase.check(draft, guarantee)
     plan = purchase.plan(guarantee)
-    check_budget(schema, draft, plan, purchase.label)
+    check_budget(schema.absolute().parent, draft, plan, purchase.label)
     private = purchase.read(file, draft)  # a folder or a store too, one file after the other
     require_room(out, _SCHEMA_BYTES)
-    with charging(schema, draft) as ledger:
+    with charging(schema.absolute().parent, draft) as ledger:
         grant = ledger.charge(plan, label=purchase.label, noise=NoiseSource.secure())
         bought = purchase.answer(grant, private, draft)
         try:

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from understudy.api.places import existing, outside, require_room, unused, write
 from understudy.cli.console import Output, Progress
 from understudy.cli.options import ContextFile
-from understudy.cli.places import existing, outside, require_room, unused, write
 from understudy.data import Panel, Schema, read_context, read_panel, write_panel
 from understudy.errors import InputError
 from understudy.synthesizers import Release

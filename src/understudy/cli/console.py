@@ -4,27 +4,27 @@ import inspect
 import json as json_format
 import math
 import os
+import re
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
-from rich.table import Table
 from rich.text import Text
+
+from understudy.api.progress import Progress, bar, progress_lines
+from understudy.display import table as table
+from understudy.errors import UnderstudyError, UnderstudyWarning
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
-Progress = Callable[[str, float], None]
-LINE_SECONDS = 10.0
 _PIPE_WIDTH = 120
-_LEAST_SHARE = 0.01  # before that, the work done says nothing about the rest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +46,20 @@ class Output:
             for sentence in sentences:
                 error_console().print(_Clean(sentence), soft_wrap=True)
 
+    @contextmanager
+    def cautions(self) -> Iterator[list[str]]:
+        """Prints what the library warns of at once, and yields the list of it."""
+        told: list[str] = []
+
+        def tell(message: Warning | str, *_: Any, **__: Any) -> None:
+            told.append(str(message))
+            self.caution(str(message))
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", UnderstudyWarning)
+            warnings.showwarning = tell
+            yield told
+
     def result(self, facts: Mapping[str, Any], *parts: RenderableType) -> None:
         """Prints what the command found: `facts` to a program, `parts` to a person."""
         if self.json:
@@ -62,7 +76,7 @@ class Output:
         if self.quiet or not (lines or sys.stderr.isatty()):
             yield lambda stage, share: None
             return
-        with (_bar if sys.stderr.isatty() else progress_lines)(error_console()) as report:
+        with (bar if sys.stderr.isatty() else progress_lines)(error_console()) as report:
             yield report
 
 
@@ -86,12 +100,18 @@ class Commands(typer.Typer):
 def _with_fields(function: Callable[..., None]) -> Callable[..., None]:
     groups: dict[str, Any] = {name: kind for name, kind in get_type_hints(function).items() if is_dataclass(kind)}
 
+    options = sorted(_options(function), key=lambda one: one.name in ("json", "quiet"))  # last on the page of help
+    spelled = {one.name: _spelled(one) for one in options}
+
     @wraps(function)
     def command(**given: Any) -> None:
         made = {name: kind(**{own.name: given.pop(own.name) for own in fields(kind)}) for name, kind in groups.items()}
-        function(**given, **made)
+        try:
+            function(**given, **made)
+        except UnderstudyError as problem:
+            problem.args = (_as_typed(str(problem), spelled),)
+            raise
 
-    options = sorted(_options(function), key=lambda one: one.name in ("json", "quiet"))  # last on the page of help
     command.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     command.__annotations__ = {one.name: one.annotation for one in options}
     return command
@@ -110,6 +130,25 @@ def _options(taker: Any) -> Iterator[inspect.Parameter]:
             flag = [f"--{name.replace('_', '-')}"] if hint.__origin__ is bool else []  # without a form that says no
             hint = Annotated[hint.__origin__, typer.Option(*flag, help=told)]
         yield inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=hint)
+
+
+def _spelled(parameter: inspect.Parameter) -> str:
+    """Returns a parameter as a user types it: FILE, --save-to."""
+    (info,) = getattr(parameter.annotation, "__metadata__", (None,))
+    flags = (getattr(info, "default", None), *(getattr(info, "param_decls", None) or ()))  # as Typer takes them
+    declared = [flag for flag in flags if isinstance(flag, str) and flag.startswith("--")]
+    if isinstance(info, typer.models.ArgumentInfo):
+        return str(info.metavar or parameter.name.upper())
+    return declared[0] if declared else f"--{parameter.name.replace('_', '-')}"
+
+
+def _as_typed(message: str, spelled: Mapping[str, str]) -> str:
+    """Returns an error of the Python API with the options of a command in place of arguments."""
+    head, colon, rest = message.partition(":")
+    names = head.split(", ")
+    if colon and all(name in spelled for name in names):
+        message = f"{', '.join(spelled[name] for name in names)}:{rest}"
+    return re.sub(r"`(\w+)`", lambda found: f"`{spelled.get(found[1], found[1])}`", message)
 
 
 def clean(text: str) -> str:
@@ -147,16 +186,6 @@ def bold(text: str) -> Text:
     return Text(text, style="bold")
 
 
-def table(*columns: str, rows: Iterable[Iterable[str]] = (), title: str | None = None) -> Table:
-    """Returns a table in the house style; a leading '>' in a column's name aligns it right."""
-    made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
-    for column in columns:
-        made.add_column(column.lstrip(">"), justify="right" if column.startswith(">") else "left")
-    for row in rows:
-        made.add_row(*row)
-    return made
-
-
 def plain(value: Any) -> Any:
     """Returns values that JSON has: infinities become text, everything unknown its own text."""
     if isinstance(value, Mapping):
@@ -166,69 +195,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
-
-
-@dataclass
-class Pace:
-    """What is done and since when; the clock starts again where a share of 0 is reported."""
-
-    stage: str = "starting"
-    share: float = 0.0
-    started: float = field(default_factory=time.monotonic)
-
-    def report(self, stage: str, share: float) -> None:
-        """Takes note of the stage and the share of the work that is done."""
-        if share <= 0:
-            self.started = time.monotonic()
-        self.stage, self.share = stage, share
-
-    @property
-    def left(self) -> str:
-        """The time that the rest takes at the pace so far, which grows while nothing gets done; none at first."""
-        if self.share < _LEAST_SHARE:
-            return ""
-        return f"about {duration((time.monotonic() - self.started) * (1 - self.share) / self.share)} left"
-
-
-def duration(seconds: float) -> str:
-    """Returns a time as a person would say it."""
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-@contextmanager
-def _bar(console: Console) -> Iterator[Progress]:
-    """Yields a callback that moves a bar with the time left, also while a long part is at work."""
-    from rich.progress import BarColumn, TextColumn
-    from rich.progress import Progress as Bar
-
-    pace = Pace()
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[pace].left}"))
-    with Bar(*columns, console=console, transient=True) as shown:
-        task = shown.add_task("starting", total=1.0, pace=pace)
-
-        def report(stage: str, share: float) -> None:
-            pace.report(stage, share)
-            shown.update(task, description=stage, completed=share)
-
-        yield report
-
-
-@contextmanager
-def progress_lines(console: Console) -> Iterator[Progress]:
-    """Yields a callback; every few seconds a line says how far the work is."""
-    pace, over = Pace(), threading.Event()
-
-    def speak() -> None:
-        while not over.wait(LINE_SECONDS):
-            parts = (f"{100 * pace.share:.0f} %" if pace.share > 0 else "", pace.left, pace.stage)
-            console.print(", ".join(part for part in parts if part), soft_wrap=True)
-
-    speaker = threading.Thread(target=speak, daemon=True)
-    speaker.start()
-    try:
-        yield pace.report
-    finally:
-        over.set()
-        speaker.join()

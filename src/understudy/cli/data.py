@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 
 import typer
 
+from understudy.api.places import existing, existing_table, unused
 from understudy.cli.console import Commands, Output
 from understudy.cli.options import TABLE_HELP
-from understudy.cli.places import existing, existing_table, named, unused
 from understudy.data import Schema, write_households, write_intensive_care
 from understudy.data.repartition import partition_by_unit
 from understudy.errors import InputError
@@ -71,7 +71,7 @@ def partition(
     """Write a table as a folder of files that share no unit, for tables larger than memory."""
     if not by_unit:
         raise InputError("--by-unit: this option is expected; tables are partitioned by unit only. Add --by-unit.")
-    source = existing_table(named(file), "FILE")
+    source = existing_table(file, "FILE")
     target = unused(out, "--out")
     contract = Schema.load(existing(schema or _schema_beside(source), "--schema"), draft=True)
     with output.progress() as progress:

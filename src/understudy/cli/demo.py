@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,13 +9,14 @@ from typing import Annotated
 
 import typer
 
+from understudy.api.panels import read_real, read_release
+from understudy.api.places import write
 from understudy.cli.console import Output, Progress, bold
-from understudy.cli.evaluate import judge, record_of
-from understudy.cli.options import Measures, RealTables
-from understudy.cli.panels import read_release
-from understudy.cli.places import write
+from understudy.cli.evaluate import record_of
+from understudy.cli.options import RealTables
 from understudy.errors import InputError
-from understudy.evaluate.metric import metrics_of
+from understudy.evaluation.judging import evaluate
+from understudy.evaluation.metric import metrics_of
 from understudy.extras import require_extra
 from understudy.privacy.certificate import Certificate
 
@@ -98,9 +98,9 @@ def _report(out: Path, tables: RealTables, release: Path, progress: Progress) ->
 
     judged = read_release(release, 0, progress)
     metrics = tuple(metric for metric in metrics_of(("general",)) if metric.name not in _SLOW)
-    silent, since = Output(quiet=True), time.monotonic()
-    panels, card = judge(judged, tables, metrics, Measures(), since=since, output=silent, progress=progress)
-    record = record_of(judged, panels, card)
+    real, _ = read_real(tables, judged)
+    assert judged.release is not None
+    record = record_of(evaluate(judged.release, real, synthetic=judged.panel, metrics=metrics, progress=progress))
     write(out / "report.html", render(record))
     (out / "figures").mkdir()
     for drawing in drawings(record):

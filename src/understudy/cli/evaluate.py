@@ -5,30 +5,29 @@ choice among releases is, and is charged.
 """
 
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import RenderableType
-from rich.table import Table
 
-from understudy.cli.console import LINE_SECONDS, Output, Progress, bold, duration, table
-from understudy.cli.ledger import charging, facts_of_payer, known, record_uncovered
+from understudy.api.charging import charging
+from understudy.api.panels import Candidate, read_candidate, read_list, read_real, read_release, require_unseen
+from understudy.api.places import existing, existing_table, outside, unused, whole_file, write
+from understudy.api.progress import LINE_SECONDS, Progress, duration
+from understudy.cli.console import Output, bold
+from understudy.cli.ledger import facts_of_payer
 from understudy.cli.options import Measures, RealTables
-from understudy.cli.panels import Candidate, read_candidate, read_list, read_real, read_release, require_unseen
-from understudy.cli.places import existing, existing_table, named, outside, unused, whole_file, write
 from understudy.cli.verify import require_holding
 from understudy.data import Schema
 from understudy.data.table import in_partitions
-from understudy.errors import InputError, Stopped
-from understudy.evaluate.choosing import LABEL, PrivateChoice
-from understudy.evaluate.fillings import with_completions
-from understudy.evaluate.metric import Metric
-from understudy.evaluate.panels import Panels, subsampled
-from understudy.evaluate.scorecard import FILLINGS, Figure, Scorecard, expected_seconds
-from understudy.evaluate.scorecard import evaluate as measure
+from understudy.errors import InputError
+from understudy.evaluation import judging
+from understudy.evaluation.choosing import LABEL, PrivateChoice
+from understudy.evaluation.metric import Effort
+from understudy.evaluation.scorecard import Scorecard, expected_seconds
+from understudy.evaluation.words import with_verdicts
 from understudy.extras import require_extra
 from understudy.files import whole_folder
 from understudy.planning.choices import guarantee_for, require_budget
@@ -37,10 +36,7 @@ from understudy.privacy.canonical import file_sha256
 from understudy.privacy.certificate import FILE_NAME, Certificate, issue, sign, verify
 from understudy.privacy.noise import NoiseSource
 from understudy.report.record import RunRecord, make_record, public_record
-from understudy.report.words import UNKNOWN, figure, verdict, with_verdicts
 
-INTERNAL = "Internal: these figures were computed from real series and are covered by no guarantee."
-UNCOVERED = "Choosing by these figures is covered by no guarantee: real series were read for them without a charge."
 KINDS = {
     "public": "Nothing in it was computed from real series: it may be published with the release.",
     "internal": "It shows real series, and no guarantee covers it: keep it internal. --public writes one to publish.",
@@ -68,102 +64,57 @@ def evaluate(
     with output.progress(lines=True) as progress:
         progress("reading", 0.0)
         judged = read_candidate(candidate, tables, measures.seed, progress, MAX_UNITS)
-        panels, card = judge(judged, tables, metrics, measures, since=since, output=output, progress=progress)
+        real, holdout = read_real(tables, judged, max_units=MAX_UNITS, seed=measures.seed)
+        effort = _effort(measures, since, real.values.size, output)
+        card = judging.evaluate(
+            judged.release or judged.panel,
+            real,
+            holdout=holdout,
+            synthetic=judged.panel,
+            metrics=metrics,
+            effort=effort,
+            seed=measures.seed,
+            notes=_sampled(tables),
+            progress=progress,
+        )
         if written:
             progress("writing", 0.0)
-            made = record_of(judged, panels, card)
+            made = record_of(card)
             if report is not None:
                 from understudy.report.page import render
 
                 write(report, render(made), private=True)  # they show real series
             if record is not None:
                 write(record, made.dumps(), private=True)
-    _say(output, card, {name: str(path) for name, path in written.items()})
+    facts = with_verdicts(card.as_dict()) | {name: str(path) for name, path in written.items()}
+    output.result(facts, *card.parts(), *(f"Wrote {path}." for path in written.values()))
     if card.stopped:
         raise typer.Exit(2)
 
 
-def judge(
-    judged: Candidate,
-    tables: RealTables,
-    metrics: tuple[Metric, ...],
-    measures: Measures,
-    *,
-    since: float,
-    output: Output,
-    progress: Progress,
-) -> tuple[Panels, Scorecard]:
-    """Returns the panels and their scores; Ctrl-C ends the work and keeps what was measured.
-
-    Args:
-        since: When the command began, by the monotonic clock; the time allowed counts from there.
-
-    Privacy: internal.
-    """
-    effort, seed = measures.effort, measures.seed
-    own, others = read_real(tables, judged, max_units=MAX_UNITS, seed=seed)
-    real, held_out = judged.cut(own), None if others is None else judged.cut(others)
-    panels = subsampled(real, judged.panel, held_out, effort, seed=seed)
-    if in_partitions(named(tables.real)):
-        told = f"The real table is in partitions: at most {MAX_UNITS:,} of its units, drawn at random, were read."
-        panels = replace(panels, notes=(told, *panels.notes))
-    if panels.real.schema != real.schema and judged.release is not None and judged.release.completes:
-        metrics = tuple(metric for metric in metrics if metric.suite != FILLINGS)
-        panels = replace(panels, notes=(*panels.notes, "Fillings need whole series: `--thorough` judges them."))
-    limit = ""
+def _effort(measures: Measures, since: float, num_values: int, output: Output) -> Effort:
+    """Returns the effort with the time that is left since the command began; says how long all rows would take."""
+    effort, limit = measures.effort, ""
     if effort.seconds is not None:
         left = max(_LEAST_SECONDS, effort.seconds - (time.monotonic() - since))
         effort, limit = replace(effort, seconds=left), f"; {duration(left)} are allowed, `--thorough` allows all"
-    seconds = sum(expected_seconds(metric, panels.real.values.size) for metric in metrics)
+    size = min(num_values, effort.max_values or num_values)
+    seconds = sum(expected_seconds(metric, size) for metric in measures.metrics)
     if seconds >= LINE_SECONDS:
-        output.caution(f"Estimate for all {len(metrics)} rows: {duration(seconds)}{limit}.")
-    return panels, measure(
-        panels,
-        metrics,
-        effort,
-        seed=seed,
-        progress=progress,
-        complete=lambda made: with_completions(made, judged.release, seed=seed),
-        stopping=(KeyboardInterrupt, Stopped),
-    )
+        output.caution(f"Estimate for all {len(measures.metrics)} rows: {duration(seconds)}{limit}.")
+    return effort
 
 
-def record_of(judged: Candidate, panels: Panels, card: Scorecard) -> RunRecord:
+def _sampled(tables: RealTables) -> tuple[str, ...]:
+    if not in_partitions(tables.real):
+        return ()
+    return (f"The real table is in partitions: at most {MAX_UNITS:,} of its units, drawn at random, were read.",)
+
+
+def record_of(card: Scorecard) -> RunRecord:
     """Returns the record of an evaluation, with the ledger that paid for the release where this computer has it."""
-    payer = None if judged.release is None else facts_of_payer(judged.release.certificate)
-    return make_record(judged.release, judged.panel, panels, card, ledger=payer)
-
-
-def _say(output: Output, card: Scorecard, written: dict[str, str]) -> None:
-    facts = with_verdicts(card.as_dict())
-    missing = [f"Not measured: {', '.join(card.missing)}."] if card.missing else []
-    numbers = (
-        (f"{name}: {side}", *(f"{value:.4g}" for value in found.values()))
-        for name, sides in card.numbers.items()
-        for side, found in sides.items()
-    )
-    extremes = table("", ">mean", ">minimum", ">1 %", ">99 %", ">maximum", title="numbers", rows=numbers)
-    ends = [f"Wrote {path}." for path in written.values()]
-    head = bold(facts["headline"]["sentence"])
-    output.result(facts | written, bold(INTERNAL), head, *card.notes, extremes, *_suites(card), *missing, *ends)
-
-
-def _suites(card: Scorecard) -> list[Table]:
-    """Returns the figures of each suite for a person, with the verdicts of the report."""
-    rows: dict[str, list[tuple[str, ...]]] = {}
-    for score, line in zip(card.scores, card.as_dict()["scores"], strict=True):
-        if score.name not in card.missing:
-            figures = (_figure(one) for one in (score.synthetic, score.holdout, score.independent))
-            rows.setdefault(score.suite, []).append((score.title, *figures, score.synthetic.problem or verdict(line)))
-    columns = ("", ">synthetic", ">other real series", ">no private data", "verdict")
-    return [table(*columns, rows=own, title=suite) for suite, own in rows.items()]
-
-
-def _figure(figure: Figure) -> str:
-    if figure.value is None:
-        return "–"
-    interval = "" if figure.low is None or figure.high is None else f" [{figure.low:.3g}, {figure.high:.3g}]"
-    return f"{figure.value:.3g}{interval}"
+    release = None if card.judged is None else card.judged.release
+    return make_record(card, ledger=None if release is None else facts_of_payer(release.certificate))
 
 
 def compare(
@@ -182,7 +133,7 @@ def compare(
     """Compare releases on one page, or choose one of them with a charge to the ledger."""
     for package in ("sklearn", "matplotlib", "jinja2") if report is not None else ():
         require_extra(package, by="compare --report")
-    existing_table(named(tables.real), "--real")
+    existing_table(tables.real, "--real")
     metrics = replace(measures, suite=measures.suite or ["general"]).metrics
     _check_places(releases, {"--report": report, "--out": out})
     if select and (epsilon is None or tables.schema is None or out is None):
@@ -206,32 +157,28 @@ def compare(
             chosen = f"{certificate.method}. {certificate.sentence()}"
             facts |= {"choice": certificate.method, "epsilon": certificate.epsilon, "certificate": str(out)}
             lines += [bold(chosen), f"Wrote {out}."]
-        if report is not None:  # that the comparison was made is recorded before its figures exist
-            from understudy.report.page import render_comparison
-
-            recorded, records, cards = _record(candidates), {}, {}
-            for place, candidate in enumerate(candidates):
-
-                def part(what: str, share: float, place: int = place) -> None:
-                    progress(what, (place + share) / len(candidates))
-
-                since = time.monotonic()
-                panels, card = judge(candidate, tables, metrics, measures, since=since, output=output, progress=part)
-                if card.stopped:
-                    raise Stopped
-                cards[candidate.name] = with_verdicts(card.as_dict())
-                records[candidate.name] = record_of(candidate, panels, card)
-            write(report, render_comparison(records, recorded=recorded, chosen=chosen), private=True)
-            facts |= {"report": str(report), "recorded": recorded, "warning": UNCOVERED, "scorecards": cards}
-            lines += [bold(UNCOVERED), *side_by_side(cards), recorded, f"Wrote {report}."]
+        if report is not None:
+            real, holdout = read_real(tables, candidates[0])
+            found = judging.compare(
+                {one.name: one.release or one.panel for one in candidates},
+                real,
+                holdout=holdout,
+                synthetic={one.name: one.panel for one in candidates},
+                metrics=metrics,
+                effort=measures.effort,
+                seed=measures.seed,
+                progress=progress,
+            )
+            found.report(report, chosen=chosen)
+            facts |= {"report": str(report), "recorded": found.recorded, "warning": judging.UNCOVERED}
+            facts["scorecards"] = found.as_dict()
+            lines += [*found.parts(), f"Wrote {report}."]
     output.result(facts, *lines)
 
 
 def _check_places(releases: list[Path], written: dict[str, Path | None]) -> None:
-    from understudy.report.page import MAX_RELEASES
-
-    if not 2 <= len(releases) <= MAX_RELEASES:
-        raise InputError(f"Two to {MAX_RELEASES} releases are expected, got {len(releases)}.")
+    if not 2 <= len(releases) <= judging.MAX_RELEASES:
+        raise InputError(f"Two to {judging.MAX_RELEASES} releases are expected, got {len(releases)}.")
     if len({path.name for path in releases}) < len(releases):
         raise InputError("Releases with names of their own are expected: the page calls them by the folder's name.")
     for name, path in written.items():
@@ -261,41 +208,17 @@ def _choose(
     choice = PrivateChoice(candidates=tuple(candidate.panel for candidate in candidates))
     choice.check(schema)
     plan = choice.plan(guarantee_for(schema, epsilon, None))
-    private = candidates[0].cut(read_real(replace(tables, holdout=None), candidates[0])[0])
+    private = judging.as_released(read_real(replace(tables, holdout=None), candidates[0])[0], candidates[0].release)
     key = keys.load_or_create()
     # What was chosen among, by hash: a release's certificate, which names its files, or a table.
     digests = {path.name: file_sha256(path / FILE_NAME if path.is_dir() else path) for path in releases}
-    with charging(schema_file, schema) as ledger, whole_file(out) as draft:
+    with charging(schema_file.absolute().parent, schema) as ledger, whole_file(out) as draft:
         grant = ledger.charge(plan, label=LABEL, noise=NoiseSource.secure())
         name = candidates[choice.run(grant, private)].name
         method = f"Chosen: {name}, among {', '.join(candidate.name for candidate in candidates)}"
         certificate = sign(issue(grant, schema, method=method, public_inputs=digests), key)
         draft.write_text(certificate.dumps(), encoding="utf-8")
     return certificate
-
-
-def side_by_side(cards: Mapping[str, Any]) -> list[RenderableType]:
-    """Returns the headline of each release, and its score and verdict in every row that can tell something."""
-    heads = [f"{name}: {card['headline']['sentence']}" for name, card in cards.items()]
-    rows = (
-        (
-            scores[0]["title"],
-            *(f"{figure(score['synthetic']['value'])} {score['verdict']}" for score in scores),
-            figure(scores[0]["holdout"]["value"]),
-        )
-        for scores in zip(*(card["scores"] for card in cards.values()), strict=True)
-        if any(score["verdict"] != UNKNOWN for score in scores)
-    )
-    return [*heads, table("", *(f">{name}" for name in cards), ">other real series", rows=rows)]
-
-
-def _record(candidates: list[Candidate]) -> str:
-    """Writes into the population's ledger that releases were compared with real data, as a charge of nothing."""
-    ledger, names = known(candidates[0].panel.schema.name), ", ".join(candidate.name for candidate in candidates)
-    if ledger is None:
-        return "No ledger of this population is on this computer, so only this page records that they were compared."
-    record_uncovered(ledger, f"compared with real data, not covered: {names}")
-    return f"The ledger of '{ledger.name}' says that they were compared."
 
 
 def report(

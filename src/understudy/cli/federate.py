@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from understudy.api.places import existing, unused
 from understudy.cli.console import Commands, Output
-from understudy.cli.places import existing, unused
 from understudy.privacy.certificate import Certificate
 
 app = Commands()

@@ -1,22 +1,23 @@
 """`understudy init`: a schema draft from column names and types."""
 
 import sys
-from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from understudy.api.places import existing_table, unused, write
 from understudy.cli.console import Output
-from understudy.cli.places import existing, unused, write
 from understudy.data import draft_schema
-from understudy.data.io.draft import STATEMENT, AlikeColumns, DraftOptions
+from understudy.data.draft import STATEMENT, AlikeColumns
 from understudy.data.schema import CsvFormat
 
 
 def init(
     output: Output,
-    file: Annotated[Path, typer.Argument(help="Private table. Its header is read; its rows only with --peek.")],
+    file: Annotated[
+        str, typer.Argument(help="Private table, or its URL in a database. No row is read but with --peek.")
+    ],
     out: Annotated[Path | None, "Draft to write. Default: NAME.schema.toml in the folder of the table."] = None,
     unit: Annotated[str | None, "Column that identifies the privacy unit."] = None,
     time: Annotated[str | None, "Column of timestamps."] = None,
@@ -33,16 +34,17 @@ def init(
     columns_are_public: Annotated[bool, "Write column names that look like identifiers to the draft."] = False,
 ) -> None:
     """Write a schema draft: who is protected, what is public, and bounds to fill in."""
-    target = unused(out or file.with_name(f"{file.stem}.schema.toml"), "--out")
+    place = existing_table(file, "FILE")
+    beside = Path("table.schema.toml") if isinstance(place, str) else place.with_name(f"{place.stem}.schema.toml")
+    target = unused(out or beside, "--out")
     sign = "\t" if delimiter == "\\t" else delimiter
     written = CsvFormat(delimiter=sign, decimal=decimal, encoding=encoding, missing=tuple(missing or ()))
-    options = DraftOptions(
-        csv=written, zone=zone, unit=unit, time=time, peek=peek, columns_are_public=columns_are_public
-    )
+    options: dict[str, Any] = {"csv": written, "zone": zone, "unit": unit, "time": time, "peek": peek}
+    options["columns_are_public"] = columns_are_public
     asking = sys.stdin.isatty() and sys.stdout.isatty() and not (output.json or output.quiet)
-    text, options = _drafted(existing(file, "FILE"), options, asking=asking)
+    text, options = _drafted(place, options, asking=asking)
     write(target, text)
-    peeked = options.peek and file.suffix.lower() == ".csv"
+    peeked = options["peek"] and _is_csv(place)
     looked = "and the text shape of some rows" if peeked else "and types; no row was read"
     todo = text.count("TODO:")
     output.result(
@@ -52,10 +54,14 @@ def init(
     )
 
 
-def _drafted(file: Path, options: DraftOptions, *, asking: bool) -> tuple[str, DraftOptions]:
+def _is_csv(place: Path | str) -> bool:
+    return isinstance(place, Path) and place.suffix.lower() == ".csv"
+
+
+def _drafted(file: Path | str, options: dict[str, Any], *, asking: bool) -> tuple[str, dict[str, Any]]:
     """Returns the draft and what was allowed for it; a person at a terminal is asked before anything is looked at."""
     try:
-        text = draft_schema(file, options=options)
+        text = draft_schema(file, **options)
     except AlikeColumns:
         if not asking:
             raise
@@ -64,10 +70,10 @@ def _drafted(file: Path, options: DraftOptions, *, asking: bool) -> tuple[str, D
             "publish them. Are they public?",
             abort=True,
         )
-        options = replace(options, columns_are_public=True)
-        text = draft_schema(file, options=options)
-    untyped = file.suffix.lower() == ".csv" and not options.peek
+        options = {**options, "columns_are_public": True}
+        text = draft_schema(file, **options)
+    untyped = _is_csv(file) and not options["peek"]
     if asking and untyped and typer.confirm(f"A CSV file has no types. May init look at {STATEMENT}?"):
-        options = replace(options, peek=True)
-        text = draft_schema(file, options=options)
+        options = {**options, "peek": True}
+        text = draft_schema(file, **options)
     return text, options

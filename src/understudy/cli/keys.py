@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from understudy.api.places import existing, unused, whole_file
 from understudy.cli.console import Commands, Output, table
-from understudy.cli.places import existing, unused, whole_file
 from understudy.privacy import keys
 
 app = Commands()

@@ -1,24 +1,19 @@
-"""`understudy ledger`: what has been spent on a population and what is left; and how other commands charge it."""
+"""`understudy ledger`: what has been spent on a population and what is left."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from understudy.api.places import existing
 from understudy.cli.console import Commands, Output, table
-from understudy.cli.places import existing
 from understudy.data import Schema
 from understudy.errors import LedgerError
 from understudy.privacy import registry
-from understudy.privacy.budget import Guarantee, at_least, at_most
+from understudy.privacy.budget import at_least, at_most
 from understudy.privacy.certificate import Certificate
-from understudy.privacy.charges import NOT_COVERED, declared
-from understudy.privacy.ledger import Ledger
-from understudy.privacy.noise import NoiseSource
-from understudy.privacy.plan import SpendingPlan
+from understudy.privacy.ledger import Ledger, known
 from understudy.privacy.store import Store
 
 app = Commands()
@@ -125,16 +120,10 @@ def opened(where: Path) -> Ledger:
     if where.suffix != ".toml":
         return Ledger.open(where)
     schema = Schema.load(where, draft=True)  # facts can be bought while others are still open
-    ledger = existing_ledger(where, schema)
+    ledger = existing_ledger(where.absolute().parent, schema)
     if ledger is None:
         raise LedgerError(f"'{schema.name}' has no ledger in this folder yet: the first run on it makes one.")
     return ledger
-
-
-def known(population: str) -> Ledger | None:
-    """Returns a population's ledger; None where this computer does not have it."""
-    path = registry.lookup(population)
-    return None if path is None or not path.exists() else Ledger.open(path)
 
 
 def facts_of_payer(certificate: Certificate) -> dict[str, Any] | None:
@@ -166,17 +155,6 @@ def facts_of(ledger: Ledger) -> dict[str, Any]:
     }
 
 
-def check_budget(schema_file: Path, schema: Schema, plan: SpendingPlan, label: str) -> None:
-    """Refuses what the ledger can't pay, before the table is read.
-
-    A ledger that does not exist yet, because the run will make it, is judged by what it would declare.
-    """
-    from understudy.planning.choices import existing_ledger
-
-    ledger = existing_ledger(schema_file, schema) or Ledger.in_memory(**declared(schema))
-    ledger.check(plan, label=label)
-
-
 Left = tuple[dict[str, Any], str]
 
 
@@ -186,32 +164,3 @@ def left_in(ledger: Ledger) -> Left:
     runs = "" if left.runs is None else f", and {left.runs} of {ledger.composition.max_runs} runs"
     words = f"Left in the ledger of '{ledger.name}': {at_least(left.epsilon)}{runs}."
     return {"file": str(ledger.path), "epsilon_left": left.epsilon, "runs_left": left.runs}, words
-
-
-def record_uncovered(ledger: Ledger, what: str) -> None:
-    """Writes into the population's ledger, as a charge of nothing, what no guarantee covers."""
-    nothing = SpendingPlan((), Guarantee(ledger.guarantee.epsilon, ledger.composition.run_delta))
-    ledger.charge(nothing, label=what, noise=NoiseSource.secure())
-
-
-def without_limit(ledger: Ledger, schema: Schema, guarantee: Guarantee, label: str) -> Ledger:
-    """Returns the ledger of one run that is not private, after the population's ledger has recorded that run."""
-    record_uncovered(ledger, f"{label}: {NOT_COVERED}")
-    who, size = schema.unit.sentence(), schema.protected_units
-    return Ledger.in_memory(guarantee, name=schema.name, unit_sentence=who, population=size)
-
-
-@contextmanager
-def charging(schema_file: Path, schema: Schema) -> Iterator[Ledger]:
-    """Yields the population's ledger; adds to any error whether it had been charged: a charge is never given back."""
-    ledger = Ledger.open_for(schema, schema_file.absolute().parent)
-    before = ledger.head()
-    try:
-        yield ledger
-    except BaseException as problem:
-        try:
-            if ledger.head() != before:
-                problem.add_note("The run had been charged and stays charged: `understudy ledger show` prints it.")
-        except LedgerError:  # the disk fails
-            problem.add_note("Whether the run was charged can't be read now: run `understudy ledger show` later.")
-        raise

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from understudy.api import panels
+
 if TYPE_CHECKING:
-    from understudy.evaluate.metric import Effort, Metric
+    from understudy.evaluation.metric import Effort, Metric
 
 
 def epsilon_of(text: str) -> float:
@@ -18,7 +20,7 @@ def epsilon_of(text: str) -> float:
 
 TABLE_HELP = ".parquet, .csv, .arrow, .feather, .npz or .npy, a folder of such tables, or a URL such as s3://…"
 
-TableFile = Annotated[str, typer.Argument(help=f"The private table: {TABLE_HELP}")]
+TableFile = Annotated[str, typer.Argument(metavar="FILE", help=f"The private table: {TABLE_HELP}")]
 _EPSILON = {"parser": epsilon_of, "metavar": "NUMBER|none"}
 Epsilon = Annotated[float, typer.Option(help="Epsilon of this run. 1 is strict, 10 is weak.", **_EPSILON)]
 PlannedEpsilon = Annotated[
@@ -63,7 +65,7 @@ class MethodOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RealTables:
+class RealTables(panels.RealTables):
     """Where the real series are that synthetic ones are compared with."""
 
     real: Annotated[str, "Real table: a file, a folder of tables or a URL."]
@@ -92,13 +94,13 @@ class Measures:
     @property
     def metrics(self) -> "tuple[Metric, ...]":
         """The measures of these suites; an unknown suite is refused."""
-        from understudy.evaluate.metric import metrics_of
+        from understudy.evaluation.metric import metrics_of
 
         return metrics_of(self.suite or ())
 
     @property
     def effort(self) -> "Effort":
         """How much work is done: two minutes' worth unless all of it was asked for."""
-        from understudy.evaluate.metric import BRIEF, EFFORTS
+        from understudy.evaluation.metric import BRIEF, EFFORTS
 
         return EFFORTS[self.trainings] if self.thorough or self.trainings == "paper" else BRIEF

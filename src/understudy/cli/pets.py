@@ -11,10 +11,11 @@ from typing import Annotated
 
 import typer
 
+from understudy.api.charging import charging
+from understudy.api.places import existing, folder_for, require_room, unused
 from understudy.cli.console import Commands, Output
-from understudy.cli.ledger import charging, left_in
+from understudy.cli.ledger import left_in
 from understudy.cli.options import ContextFile, Delta, FewUnits, WindowSteps
-from understudy.cli.places import existing, folder_for, require_room, unused
 from understudy.data import Schema, read_panel
 from understudy.errors import InputError
 from understudy.planning.choices import guarantee_for, require_budget
@@ -75,13 +76,13 @@ def vote(
         guarantee = guarantee_for(contract, epsilon, delta)
         method.spending_plan(contract, guarantee)  # what can be refused without the table is refused here
         first = next(panels)
-        with charging(schema, contract) as ledger:
+        with charging(schema.absolute().parent, contract) as ledger:
             ballot = two_places.open_run(method, first, ledger, guarantee, noise, whole=len(files) == 1)
             ballot.save(out)
     else:
         asked = Message.load(proposal, "proposal")
         overrides = {} if allow_few_units is None else {"few_units": allow_few_units}
-        with charging(schema, contract) as ledger:
+        with charging(schema.absolute().parent, contract) as ledger:
             ballot = two_places.answer(asked, panels, contract, ledger, noise, pack=pack, overrides=overrides)
             ballot.save(out)
     left, (paid, paid_words) = ballot.facts["left"], left_in(ledger)

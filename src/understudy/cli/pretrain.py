@@ -2,15 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
 
+from understudy.api.places import existing, require_room, unused
 from understudy.cli.console import Commands, Output, Progress
 from understudy.cli.options import ContextFile, WindowSteps, WindowStride
-from understudy.cli.places import existing, require_room, unused
 from understudy.data import Panel, Schema, read_panel, windows
 from understudy.errors import InputError
 from understudy.privacy.canonical import file_sha256
@@ -20,6 +21,8 @@ app = Commands()
 Out = Annotated[Path, "The pack to write, such as meters.safetensors; it must not exist yet."]
 Work = Annotated[Literal["quick", "standard"], "Training length; quick is for trials."]
 Seed = Annotated[int, typer.Option(min=0, help="Seed for weight initialisation and batches.")]
+Width = Annotated[int | None, typer.Option(min=2, help="Width of the layers.")]
+Heads = Annotated[int | None, typer.Option(min=1, help="Heads of attention.")]
 _PACK_BYTES = 16 * 2**20
 _FILES = ("public", "schema", "context")  # options that name files to read
 
@@ -90,6 +93,10 @@ def pub2priv(
     preset: Annotated[
         Literal["default", "paper"], "Shape of θ_T. paper: that of the publication's Table 3; needs hours."
     ] = "default",
+    width: Width = None,
+    num_heads: Heads = None,
+    depth: Annotated[int | None, typer.Option(min=1, help="Pairs of layers, along time and along features.")] = None,
+    iterations: Annotated[int | None, typer.Option(min=1, help="Updates on public signals.")] = None,
     work: Work = "standard",
     seed: Seed = 0,
 ) -> None:
@@ -103,18 +110,20 @@ def pub2priv(
         from understudy.synthesizers.pub2priv.recipe import KNOWLEDGE_RECIPES
 
         rng = np.random.default_rng([seed, 1])
-        windows: knowledge.Windows = knowledge.simulated
+        recipe = KNOWLEDGE_RECIPES["quick" if work == "quick" else preset]
+        recipe = recipe.of_size(width=width, num_heads=num_heads, depth=depth, iterations=iterations)
+        windows: knowledge.Windows = partial(knowledge.simulated, most_steps=recipe.network["most_steps"])
         own = windows
         if public is None:
             provenance["public"] = {"simulated": "signals of six kinds"}
         else:
             learned, kept = knowledge.split(read_signals(public), 0.2)
             steps = min(window_steps, kept.shape[1])
+            recipe = recipe.of_size(most_steps=max(steps, recipe.network["most_steps"]))
             windows, own = knowledge.windows_from(learned, steps), knowledge.windows_from(kept, steps)
         return knowledge.pretrain(
-            windows, own(64, rng), recipe=KNOWLEDGE_RECIPES["quick" if work == "quick" else preset], seed=seed,
-            provenance=provenance, progress=progress,
-        )  # fmt: skip
+            windows, own(64, rng), recipe=recipe, seed=seed, provenance=provenance, progress=progress
+        )
 
     pack = _trained(output, command, out, train)
     quality = pack.provenance["quality"]
@@ -133,6 +142,13 @@ def dit(
     window_steps: WindowSteps = None,
     window_stride: WindowStride = None,
     bounds_only: Annotated[bool, "Keep magnitudes and no weights."] = False,
+    preset: Annotated[
+        Literal["default", "paper"], "Shape of the network, as of the run that starts from the pack."
+    ] = "default",
+    width: Width = None,
+    num_heads: Heads = None,
+    depth: Annotated[int | None, typer.Option(min=1, help="Blocks.")] = None,
+    patch: Annotated[int | None, typer.Option(min=1, help="Steps per token.")] = None,
     iterations: Annotated[int, typer.Option(min=1, help="Updates without bounds; half as many follow within.")] = 600,
     seed: Seed = 0,
 ) -> None:
@@ -143,9 +159,12 @@ def dit(
         from understudy.synthesizers.dit.pretraining import pretrain
 
         series = public_series(public, schema, context, window_steps, window_stride)
+        method = DiT.from_preset(preset, seed=seed)
+        shape: dict[str, Any] = {"width": width, "num_heads": num_heads, "depth": depth, "patch": patch}
+        network = replace(method.recipe.network, **{name: size for name, size in shape.items() if size is not None})
         return pretrain(
-            series, DiT(seed=seed), iterations=iterations, with_weights=not bounds_only, provenance=provenance,
-            progress=progress,
+            series, replace(method, recipe=replace(method.recipe, network=network)), iterations=iterations,
+            with_weights=not bounds_only, provenance=provenance, progress=progress,
         )  # fmt: skip
 
     pack = _trained(output, command, out, train)

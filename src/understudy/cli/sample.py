@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,12 +11,12 @@ import numpy as np
 import typer
 from threadpoolctl import threadpool_limits
 
+from understudy.api.places import existing, outside, require_room, unused
+from understudy.api.sampling import sample_in_pieces, usual_number
 from understudy.cli.console import Output, Progress
 from understudy.cli.options import ClusterAddress, ContextFile, Processes
-from understudy.cli.places import existing, outside, require_room, unused
-from understudy.data import Panel, Schema, concatenate, read_context, write_panel
+from understudy.data import write_panel
 from understudy.data.dtypes import require_fit
-from understudy.data.io.context import read_context_windows
 from understudy.errors import InputError
 from understudy.files import whole_folder
 from understudy.synthesizers import Release
@@ -25,7 +24,6 @@ from understudy.workers import Workers, once_each, workers_of
 
 Seed = int | np.random.SeedSequence | None
 _FILE_VALUES = 8_000_000  # of a file of a folder
-_PIECE_VALUES = 2_000_000  # series are sampled in pieces so that working copies stay small
 
 
 def sample(
@@ -73,11 +71,6 @@ def sample(
     }
     wrote = f"Wrote {num_series} synthetic series to {target}{'/' if folder else ''}."
     output.result(facts, wrote, *remarks, opened.certificate.sentence())
-
-
-def usual_number(schema: Schema) -> int:
-    """Returns how many series are sampled unless a number is given: the population, as declared or bought."""
-    return schema.population.size or 1
 
 
 def write_file(
@@ -138,37 +131,3 @@ def _write_part(source: Path, wanted: Mapping[str, Any], part: tuple[Path, int, 
         import torch  # noqa: F401
     with threadpool_limits(limits=1):
         return write_file(Release.load(source), wanted, file, num_series, seed, first=first)
-
-
-def sample_in_pieces(
-    release: Release,
-    num_series: int | None,
-    rng: np.random.Generator,
-    *,
-    context: Path | None = None,
-    label: str | None = None,
-    start: str | None = None,
-    progress: Progress | None = None,
-) -> Panel:
-    """Returns synthetic series (by default as many as the population), sampled piece by piece.
-
-    Args:
-        context: Table of public context. All series get that of the steps to sample; where the method needs one for
-            each and no start is given, each gets any window of it, and says when that is.
-    """
-    schema, given, ticks = release.schema, None, None
-    wanted = num_series or usual_number(schema)
-    if context is not None and start is None and release.synthesizer.needs_context(schema):
-        given, ticks = read_context_windows(context, schema, wanted, rng)
-    elif context is not None:
-        time = schema.time if start is None else replace(schema.time, start=start)
-        given = read_context(context, replace(schema, time=time))
-    size = max(1, _PIECE_VALUES // (schema.num_steps * schema.num_channels))
-    pieces = []
-    for begin in range(0, wanted, size):
-        rows = slice(begin, min(begin + size, wanted))
-        own = given[rows] if given is not None and given.ndim == 3 else given
-        pieces.append(release.sample(rows.stop - begin, rng=rng, context=own, label=label, start=start))
-        if progress is not None:
-            progress("sampling", rows.stop / wanted)
-    return replace(pieces[0] if len(pieces) == 1 else concatenate(pieces), ticks=ticks)

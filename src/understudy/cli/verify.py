@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from understudy.api.places import existing, outside, unused, write
 from understudy.cli.console import Output, clean, table
-from understudy.cli.places import existing, outside, unused, write
 from understudy.errors import CertificateError, UnknownSigner
 from understudy.privacy import keys
 from understudy.privacy.certificate import Certificate, Check

@@ -2,14 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Int, Int32, Int64
 
 from understudy.data.schema import Schema
 from understudy.data.type_checks import require_argument
+from understudy.extras import require_extra
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _CHUNK_VALUES = 2**18  # of a piece: working copies stay in the processor's cache
 
@@ -143,6 +148,31 @@ class Panel:
     def with_values(self, values: Float[np.ndarray, "series step channel"], **changes: Any) -> "Panel":
         """Returns the same series with other values; further fields by keyword."""
         return replace(self, values=np.asarray(values, dtype=np.float32), **changes)
+
+    def to_arrow(self) -> "pa.Table":
+        """Returns the series as an Arrow table with the columns, order and types that the schema declares.
+
+        Privacy: `to_arrow`, `to_pandas`, `to_polars` and the Arrow stream give every value; what they give of a private
+        panel is as private as the panel.
+        """
+        from understudy.data.io.write import panel_to_arrow
+
+        return panel_to_arrow(self)
+
+    def to_pandas(self) -> Any:
+        """Returns the series as a pandas frame; index, types and time zone are those of the frame that was read."""
+        from understudy.data.io.frames import in_form
+
+        require_extra("pandas", by="to_pandas")
+        return in_form(self.to_arrow(), self.schema.frame)
+
+    def to_polars(self) -> Any:
+        """Returns the series as a polars frame."""
+        require_extra("polars", by="to_polars")
+        return import_module("polars").DataFrame(self)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
         return f"Panel(private; {self.schema})" if self.private else f"Panel({self.num_series} series; {self.schema})"

@@ -16,13 +16,10 @@ from understudy.data.io.arrow import encode, plain, to_ticks
 from understudy.data.io.long import unit_column
 from understudy.data.io.sources import Source, open_source, require_column
 from understudy.data.schema import Schema
-from understudy.data.table import unit_keys
+from understudy.data.table import ROWS_PER_PARTITION, default_partitions, unit_keys
 from understudy.errors import DataError
 from understudy.files import whole_folder
 
-_MAX_PARTITIONS = 1000
-_ROWS_PER_FILE = 2_000_000
-_UNKNOWN_SIZE = 64  # partitions of a population that is not declared
 _MIXING = np.uint64(0x9E3779B97F4A7C15)  # spreads numbers that differ little
 
 
@@ -73,15 +70,6 @@ def partition_by_unit(
             part.unlink()
             _write(_sorted(rows, schema, column), draft / f"part-{place:05d}.parquet")
     return folder
-
-
-def default_partitions(schema: Schema) -> int:
-    """Returns into how many files a table is cut, from public facts alone."""
-    size = schema.population.size
-    if size is None:
-        return _UNKNOWN_SIZE
-    rows = size * schema.unit.max_series * (schema.num_steps if schema.time.layout == "long" else 1)
-    return int(np.clip(-(-rows // _ROWS_PER_FILE), 1, _MAX_PARTITIONS))
 
 
 def _split(opened: Source, schema: Schema, column: str, targets: list[Path]) -> bool:
@@ -148,4 +136,4 @@ def _write(rows: pa.Table, path: Path) -> None:
     """Writes one file for its owner only; a dictionary of numbers would only slow reading down."""
     repeating = [field.name for field in rows.schema if not pa.types.is_floating(field.type)]
     path.touch(mode=0o600)
-    pq.write_table(rows, path, use_dictionary=repeating, row_group_size=_ROWS_PER_FILE // 2)
+    pq.write_table(rows, path, use_dictionary=repeating, row_group_size=ROWS_PER_PARTITION // 2)

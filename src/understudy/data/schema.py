@@ -12,7 +12,7 @@ import tomllib
 from collections import Counter
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import pydantic
 
@@ -23,9 +23,16 @@ from understudy.data.timegrid import Time, chosen_dtype
 from understudy.data.type_checks import Count, Positive, check_fields, require_argument, require_path, wrong_key
 from understudy.errors import MissingData, SchemaError
 
+if TYPE_CHECKING:
+    from understudy.data.draft import MissingFact
+
 FALLBACK_SERIES_COLUMN = "series"  # a long table of several series has to tell them apart
 MAX_WIDE_COLUMNS = 100_000
 _SHOWN = 10  # names that an error lists
+_POPULATION = (
+    "either a size or a count_epsilon is expected. Write population = 10000, or population = { count_epsilon = 0.1 } "
+    "to buy the count."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +91,7 @@ class Population:
 
     Attributes:
         size: Number of units, from public knowledge.
-        count_epsilon: Epsilon at which the number of units is bought, in place of `size`.
+        count_epsilon: Epsilon at which the number of units is bought, in place of `size`. A draft has neither.
     """
 
     size: Count | None = None
@@ -92,9 +99,8 @@ class Population:
 
     def __post_init__(self) -> None:
         check_fields(self, "population")
-        if (self.size is None) == (self.count_epsilon is None):
-            told = "either a size or a count_epsilon is expected. Write population = 10000, or population = "
-            raise wrong_key("population", f"{told}{{ count_epsilon = 0.1 }} to buy the count.")
+        if self.size is not None and self.count_epsilon is not None:
+            raise wrong_key("population", _POPULATION)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,6 +153,22 @@ class CsvFormat:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FrameForm:
+    """How a pandas frame held the table, so that samples come back in the same form; names and types only.
+
+    Attributes:
+        index: Columns that were the frame's index, in order.
+        dtypes: Column and pandas' name of its type ("Float64", "object"), where another one would be its default.
+    """
+
+    index: tuple[str, ...] = ()
+    dtypes: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self, "frame")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Schema:
     """The public contract of one protected population.
 
@@ -164,6 +186,8 @@ class Schema:
         ignore: Columns of the table that reading leaves out.
         columns: Order of the table's columns; if empty: unit, series, time, channels, static.
         csv: How CSV files of this table are written.
+        frame: Form of the data frame that the schema was drafted from or read with; no part of the contract.
+        undecided: Keys that a draft leaves open; what they hold means nothing. See `missing_facts`.
         version: Version of the schema's own format.
     """
 
@@ -180,13 +204,17 @@ class Schema:
     ignore: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     csv: CsvFormat = field(default_factory=CsvFormat)
+    frame: FrameForm | None = field(default=None, compare=False)
+    undecided: tuple[str, ...] = ()
     version: Literal[1] = 1
 
     def __post_init__(self) -> None:
         check_fields(self, "")
         if not self.name:
             raise wrong_key("name", "the population's name is expected. Give it one.")
-        if not self.channels:
+        if self.population == Population() and "population" not in self.undecided:
+            raise wrong_key("population", _POPULATION)
+        if not self.channels and not self.undecided:
             raise wrong_key("channels", "at least one channel is expected. Declare one.")
         require_fit(self.unit.dtype, (self.population.size or 1) - 1, "unit.dtype")
         _check_layout(self)
@@ -244,8 +272,64 @@ class Schema:
         """Returns the place of a channel on the last axis of a panel's values."""
         return [channel.name for channel in self.channels].index(name)
 
+    @classmethod
+    def draft(cls, frame: Any, **named: Any) -> "Schema":
+        """Returns a schema of a table's column names and types, which leaves open what a person has to say.
+
+        Args:
+            frame: A pandas or polars frame (also lazy), an Arrow table or dataset, a DuckDB relation, an array
+                [series, step, channel], or the path of a .csv, .parquet, .arrow or .feather file.
+            unit: Column, or level of an index, that says whose rows they are; default: one picked by its name.
+            time: Column, or level of an index, of times; default: one picked by its type or name.
+            series: Column that distinguishes several series of one unit.
+            static: Columns with one value per series; text is drafted so without being named.
+            ignore: Columns to leave out.
+            name: Name of the population.
+            zone: Time zone of timestamps that carry none.
+            csv: A `CsvFormat`, for a CSV file.
+            peek: Lets the shape of a CSV file's text decide the kinds of its columns: an unprotected look, which
+                `draft_schema` and `understudy init` record in the text they write.
+            columns_are_public: Lets names that look like identifiers into the draft.
+
+        Privacy:
+            Reads names and types and no row. A CSV file and pandas columns of Python objects have no types, so their
+            kinds are left open. Column names go into the draft: where many follow one pattern they may be people's,
+            and that is refused unless they are said to be public.
+        """
+        from understudy.data.draft import draft
+
+        return draft(frame, **named)
+
+    def missing_facts(self) -> "tuple[MissingFact, ...]":
+        """Returns what a person has yet to say, each with its key, what is asked and an example."""
+        from understudy.data.draft import missing_facts
+
+        return missing_facts(self)
+
+    def with_facts(self, **facts: Any) -> "Schema":
+        """Returns the schema with public facts that a person knows.
+
+        Args:
+            population: Number of units, or a `Population`.
+            bounds: Column → (low, high).
+            categories: Column → list of all categories.
+            kinds: Column → "continuous", "integer", "categorical" or "binary", where the draft leaves it open.
+            columns: Column → any of its other fields, such as {"missing": False, "resolution": 0.1}.
+            context: Columns that are public: the same for all units, and known without the table.
+            unit, time: Columns of identifiers and of times.
+            budget: Total epsilon, or a `BudgetDeclaration`.
+            frequency, start, steps: The time axis; also every other field of `Time`.
+            name, label, constraints, ignore, csv: Fields of `Schema`.
+        """
+        from understudy.data.draft import with_facts
+
+        return with_facts(self, **facts)
+
     def require_declared(self) -> None:
-        """Refuses a draft: bounds and categories have to be declared before data is read."""
+        """Refuses a draft: public facts have to be declared before data is read."""
+        if self.undecided:
+            told = "; ".join(map(str, self.missing_facts()[:_SHOWN]))
+            raise wrong_key(self.undecided[0], f"the draft leaves it open. Public facts to say: {told}.")
         for group in (self.channels, self.static, self.context):
             for channel in group:
                 _ = channel.bounds
@@ -285,15 +369,31 @@ class Schema:
         population = self.population.size or {"count_epsilon": self.population.count_epsilon}
         head = {"version": self.version, "name": self.name, "population": population}
         head |= {key: getattr(self, key) for key in ("label", "ignore", "columns") if getattr(self, key)}
-        parts = [_lines(head), "\n[unit]\n" + changed_lines(self.unit), "\n[time]\n" + changed_lines(self.time)]
+        if "population" in self.undecided:
+            del head["population"]
+        parts = [_lines(head), self._todo("population")]
+        parts += ["\n[unit]\n", _changed_lines(self.unit), self._todo("unit.column")]
+        parts += ["\n[time]\n", _changed_lines(self.time, self.undecided), self._todo("time.column")]
+        parts += [self._todo("time.steps")]
         if self.csv != CsvFormat():
-            parts.append("\n[csv]\n" + changed_lines(self.csv))
+            parts.append("\n[csv]\n" + _changed_lines(self.csv))
+        if self.frame is not None:
+            parts.append("\n[frame]\n" + _changed_lines(self.frame))
         for group in _GROUPS:
-            for item in getattr(self, group):
-                parts.append(f'\n[[{group}]]\nkind = "{item.kind}"\n{changed_lines(item)}')
-        if self.budget is not None:
-            parts.append("\n[budget]\n" + changed_lines(self.budget))
-        return "".join(parts)
+            parts += [f"\n[[{group}]]\n{self._item_lines(item)}" for item in getattr(self, group)]
+        parts += ["\n[budget]\n", _changed_lines(self.budget)] if self.budget else []
+        return "".join([*parts, _TODO["budget"] if self.undecided and not self.budget else ""])
+
+    def _todo(self, key: str) -> str:
+        return _TODO[key] if key in self.undecided else ""
+
+    def _item_lines(self, item: Any) -> str:
+        """Returns the lines of a column or a constraint, and what a draft leaves open of it."""
+        if f"{getattr(item, 'name', '')}.kind" in self.undecided:
+            return _lines({"name": item.name, "missing": item.missing}) + _TODO["kind"]
+        todo = isinstance(item, Channel) and undeclared(item)
+        lines = f'kind = "{item.kind}"\n{_changed_lines(item)}'
+        return lines if not todo else lines.replace("categories = []\n", "") + _TODO[todo]
 
     def __str__(self) -> str:
         channels = ", ".join(f"{channel.name} ({channel.kind})" for channel in self.channels)
@@ -345,7 +445,8 @@ def _check_names(schema: Schema) -> None:
 
 
 def _check_layout(schema: Schema) -> None:
-    if schema.time.layout == "long" and schema.time.column is None and schema.unit.protects_a_person:
+    timeless = schema.time.layout == "long" and schema.time.column is None and "time.column" not in schema.undecided
+    if timeless and schema.unit.protects_a_person:
         raise wrong_key("time.column", "the time column of a long table is expected. Declare it.")
     if schema.time.layout == "wide" and schema.num_steps * schema.num_channels > MAX_WIDE_COLUMNS:
         told = (
@@ -392,10 +493,49 @@ def _is_encoding(name: str) -> bool:
         return False
 
 
-_CHANNELS: dict[str, Any] = {kind.kind: kind for kind in (Continuous, Integer, Categorical, Binary)}
+CHANNELS: dict[str, Any] = {kind.kind: kind for kind in (Continuous, Integer, Categorical, Binary)}
+_BOUNDS = "# TODO: smallest and largest value there can be, from public knowledge.\n# low = 0\n# high = 1\n"
+_TODO = {
+    "population": """\
+# TODO: how many units there are, from public knowledge; or { count_epsilon = 0.1 } to buy the count.
+# population = 10000
+""",
+    "unit.column": """\
+# TODO: the column that says whose rows they are. Remove its own [[channels]] or [[static]] table below,
+# because a column is declared once. `understudy init --unit COLUMN` does both.
+# column = "household"
+""",
+    "time.column": """\
+# TODO: the time column, without a [[channels]] table below; or layout = "wide" for a row per series.
+# column = "timestamp"
+""",
+    "time.steps": """\
+# TODO: distance between two steps, timestamp of the first step, number of steps.
+# frequency = "1h"
+# start = "2024-01-01T00:00:00"
+# steps = 168
+""",
+    "low": _BOUNDS,
+    "high": _BOUNDS,
+    "categories": '# TODO: every category there can be, from public knowledge.\n# categories = ["a", "b"]\n',
+    "kind": """\
+# TODO: what the column holds; a CSV file does not say. One of
+# kind = "continuous"   # then low and high, from public knowledge
+# kind = "integer"      # then low and high
+# kind = "categorical"  # then categories = ["a", "b"]; under [[static]] if it is the same throughout a series
+# kind = "binary"
+""",
+    "budget": """
+# TODO: all that may ever be spent on this population. Delta is 1/(100 · population) unless declared.
+# [budget]
+# epsilon = 3.0
+# max_runs = 5
+""",
+}
 _CONSTRAINTS: dict[str, Any] = {kind.kind: kind for kind in (NonNegative, Monotone, Sum, ZeroWhen)}
 _TABLES: dict[str, Any] = {"unit": PrivacyUnit, "time": Time, "csv": CsvFormat, "budget": BudgetDeclaration}
-_GROUPS = {"channels": _CHANNELS, "static": _CHANNELS, "context": _CHANNELS, "constraints": _CONSTRAINTS}
+_TABLES |= {"frame": FrameForm}
+_GROUPS = {"channels": CHANNELS, "static": CHANNELS, "context": CHANNELS, "constraints": _CONSTRAINTS}
 _ALWAYS = {"kind", "name", "low", "high", "categories", "frequency", "start", "steps"}  # written even if default
 _NEEDED = {Schema: ("version",), Time: ("frequency", "steps")}  # keys that a file has to hold although Python needs not
 
@@ -458,27 +598,28 @@ def _home(word: str) -> str:
     return f" there. It belongs {' or '.join(found)}: move it." if found else ". Check its spelling or remove it."
 
 
-def changed_lines(item: Any) -> str:
+def _changed_lines(item: Any, undecided: tuple[str, ...] = ()) -> str:
     """Returns the TOML lines of the fields that differ from their defaults, and of those a reader expects."""
     defaults = {part.name: part.default for part in fields(item)}
     if isinstance(item, Time):
         defaults["dtype"] = chosen_dtype(item)
-    values = {name: value for name in defaults if (value := getattr(item, name)) is not None}
+    decided = (name for name in defaults if f"time.{name}" not in undecided)
+    values = {name: value for name in decided if (value := getattr(item, name)) is not None}
     return _lines({name: value for name, value in values.items() if name in _ALWAYS or value != defaults[name]})
 
 
 def _lines(table: dict[str, Any]) -> str:
-    return "".join(f"{key} = {format_value(value)}\n" for key, value in table.items())
+    return "".join(f"{key} = {_format_value(value)}\n" for key, value in table.items())
 
 
-def format_value(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """Writes one TOML value.
 
-    >>> format_value({"count_epsilon": 0.1})
+    >>> _format_value({"count_epsilon": 0.1})
     '{ count_epsilon = 0.1 }'
     """
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{key} = {format_value(item)}" for key, item in value.items()) + " }"
+        return "{ " + ", ".join(f"{key} = {_format_value(item)}" for key, item in value.items()) + " }"
     if isinstance(value, float):
         return repr(value)
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # what JSON writes, TOML reads

@@ -17,10 +17,20 @@ from jaxtyping import Float32, Int64, UInt64
 from understudy.data.io.arrow import encode, plain
 from understudy.data.io.checks import Tally
 from understudy.data.io.context import ContextRows, align_context, given_context, merge_context, require_context
+from understudy.data.io.databases import DatabaseTable
 from understudy.data.io.long import Grid, roles, unit_column
 from understudy.data.io.read import grid_of, panel_of, read_panel
 from understudy.data.io.sources import RowRange, Source, open_file, open_parquet, require_same_columns, unreadable
-from understudy.data.io.stores import Fingerprint, Place, existing, fingerprint, located, require_unchanged, table_files
+from understudy.data.io.stores import (
+    File,
+    Fingerprint,
+    existing,
+    fingerprint,
+    is_url,
+    located,
+    require_unchanged,
+    table_files,
+)
 from understudy.data.panel import Panel, concatenate, in_pieces
 from understudy.data.schema import Schema
 from understudy.data.type_checks import require_argument
@@ -29,6 +39,9 @@ from understudy.errors import DataError
 CHUNK_VALUES = 3_000_000  # and a batch more: below what a panel is cut at
 _WHOLE_VALUES = 8 * CHUNK_VALUES  # of a file whose rows are not in the order of units, and which is read in one piece
 _CHUNKS_PER_PARTITION = 4
+ROWS_PER_PARTITION = 2_000_000
+_MAX_PARTITIONS = 1000
+_UNKNOWN_SIZE = 64  # partitions of a population that is not declared
 _LARGE_BYTES = 2**28  # from here on, the row groups of a Parquet file are partitions
 _REPARTITION = "`understudy data partition FILE --by-unit --out FOLDER` writes such a folder."
 
@@ -121,7 +134,9 @@ def open_table(path: str | Path, schema: Schema, *, context: Any = None, allow_f
 
     Args:
         path: A folder of Parquet, Arrow or CSV files, each a partition; or one file, of which row groups of Parquet
-            are partitions; or the URL of either, as fsspec knows it (`s3://…`, `memory://…`).
+            are partitions; or the URL of either (`s3://…`, `gs://…`, `abfs://…`, or as fsspec knows it); a pattern with
+            `*`; or a table of a database (`duckdb:FILE?table=NAME`, `postgresql://HOST/DATABASE?table=NAME`, or
+            `?query=`), read in partitions by a hash of the identifier.
         schema: The public contract.
         context, allow_few_units: As `read_panel` takes them.
 
@@ -138,18 +153,21 @@ def open_table(path: str | Path, schema: Schema, *, context: Any = None, allow_f
     schema.require_declared()
     place = located(path)
     folder = place.is_dir()
-    files = table_files(place) if folder else [existing(place)]
+    files: list[File] = table_files(place) if folder else [existing(place)]
     if not folder:
         array = place.suffix.lower() in (".npy", ".npz")
-        columns = () if array else open_file(place, schema).columns
+        columns = () if array else open_file(files[0], schema).columns
         # an array, or series that no column distinguishes
         if array or (schema.time.layout == "long" and unit_column(columns, schema) not in columns):
             return Table.of(read_panel(path, schema, context=context, allow_few_units=allow_few_units))
+    if isinstance(files[0], DatabaseTable):
+        files = [*files[0].partitions(unit_column(columns, schema), default_partitions(schema))]
     # a worker process may have been started in another working directory
     files = [file.absolute() if isinstance(file, Path) else file for file in files]
     given, secret = given_context(context, schema), secrets.token_bytes(16)
     before = [fingerprint(file) for file in files]
-    runs = [_runs_of(file, schema, place.name, secret) for file in files]
+    # a hash of identifiers divides a database's table, and its rows come in order
+    runs = [_ORDERED if isinstance(f, DatabaseTable) else _runs_of(f, schema, place.name, secret) for f in files]
     keys = np.concatenate([each.keys for each in runs])
     if len(np.unique(keys)) < len(keys):
         raise DataError(
@@ -161,7 +179,7 @@ def open_table(path: str | Path, schema: Schema, *, context: Any = None, allow_f
     checked = [_File(file, place.name, schema, when, grouped) for file, when, grouped in facts]
     found = _check_files(checked, given, allow_few_units=allow_few_units)
     partitions = [replace(file, context=found) for file in checked]
-    if not folder:
+    if not folder and len(partitions) == 1:
         partitions = [replace(partitions[0], rows=rows) for rows in _row_ranges(partitions[0], runs[0].starts)]
     shared = None if schema.own_contexts else found
     if isinstance(shared, ContextRows):
@@ -182,7 +200,7 @@ def table_of(source: Any, schema: Schema, *, context: Any = None, allow_few_unit
 
 def in_partitions(source: Any) -> bool:
     """Returns whether a table is in partitions and may be larger than memory."""
-    if isinstance(source, str) and "://" in source:
+    if isinstance(source, str) and (is_url(source) or "*" in source):
         return True
     if not isinstance(source, str | Path):
         return False
@@ -237,7 +255,7 @@ class _Without:
 class _File:
     """A file, or rows of one, that is checked when the table is opened."""
 
-    file: Place
+    file: File
     name: str  # what errors call the table
     schema: Schema
     before: Fingerprint  # when it was checked
@@ -292,13 +310,16 @@ class _Runs(NamedTuple):
     grouped: bool  # whether every unit has one run
 
 
-def _runs_of(file: Place, schema: Schema, name: str, secret: bytes) -> _Runs:
+_ORDERED = _Runs(np.empty(0, dtype=np.uint64), None, grouped=True)
+
+
+def _runs_of(file: File, schema: Schema, name: str, secret: bytes) -> _Runs:
     """Finds the runs from the column of identifiers alone."""
     none = np.empty(0, dtype=np.uint64)
     columns = open_file(file, schema, name=name).columns
     column = unit_column(columns, schema)
     if column is None or columns.count(column) != 1:
-        return _Runs(none, None, grouped=True)
+        return _ORDERED
     keys, starts, row, last = [none], [np.empty(0, dtype=np.int64)], 0, none
     for batch in open_file(file, schema, name=name, only=column).batches:
         encoded = encode(batch.column(column), column, schema.unit.dtype)
@@ -345,6 +366,15 @@ def _row_ranges(file: _File, starts: Int64[np.ndarray, " run"] | None) -> list[R
         inside = np.flatnonzero((begins[:-1] < stop) & (begins[1:] > start)).tolist()
         ranges.append(RowRange(tuple(inside), start - int(begins[inside[0]]), stop - start))
     return ranges
+
+
+def default_partitions(schema: Schema) -> int:
+    """Returns into how many files a table is cut, from public facts alone."""
+    size = schema.population.size
+    if size is None:
+        return _UNKNOWN_SIZE
+    rows = size * schema.unit.max_series * (schema.num_steps if schema.time.layout == "long" else 1)
+    return int(np.clip(-(-rows // ROWS_PER_PARTITION), 1, _MAX_PARTITIONS))
 
 
 def chunk_rows(schema: Schema) -> int:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 Predict = Callable[[Tensor, Tensor], Tensor]  # (noisy x [unit, …], time [unit]) → the noise in it
+Prediction = Literal["noise", "x0", "velocity"]  # what a network says of noisy x
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,24 +40,36 @@ class Diffusion:
         left = self.signal()[time].to(x).reshape(-1, *(1 for _ in x.shape[1:]))
         return left.sqrt() * x + (1 - left).sqrt() * noise
 
-    def velocity(self, x: Tensor, noise: Tensor, time: Tensor) -> Tensor:
-        """Returns √ᾱ_t noise − √(1 − ᾱ_t) x (Salimans & Ho, arXiv:2202.00512v2): also worth predicting."""
-        return self.noised(noise, -x, time)
+    def target(self, predicts: Prediction, x: Tensor, noise: Tensor, time: Tensor) -> Tensor:
+        """Returns what a network is to predict: the noise, x, or √ᾱ_t noise − √(1 − ᾱ_t) x (arXiv:2202.00512v2)."""
+        if predicts == "velocity":
+            return self.noised(noise, -x, time)
+        return noise if predicts == "noise" else x
 
-    def noise_of(self, velocity: Tensor, noisy: Tensor, time: Tensor) -> Tensor:
-        """Returns the noise that a predicted velocity says is in `noisy`: √ᾱ_t velocity + √(1 − ᾱ_t) noisy."""
-        return self.noised(velocity, noisy, time)
+    def noise_of(self, predicts: Prediction, found: Tensor, noisy: Tensor, time: Tensor) -> Tensor:
+        """Returns the noise that a prediction says is in `noisy`."""
+        if predicts == "velocity":
+            return self.noised(found, noisy, time)  # √ᾱ_t velocity + √(1 − ᾱ_t) noisy
+        if predicts == "noise":
+            return found
+        left = self.signal()[time].to(noisy).reshape(-1, *(1 for _ in noisy.shape[1:]))
+        return (noisy - left.sqrt() * found) / (1 - left).sqrt()
 
     def draw_times(self, num_units: int, generator: torch.Generator) -> Tensor:
         """Returns one time per unit, all equally likely."""
         return torch.randint(self.steps, (num_units,), generator=generator, device=generator.device)
 
     @torch.no_grad()
-    def ancestral(self, predict: Predict, start: Tensor, generator: torch.Generator) -> Tensor:
-        """Walks back from noise step by step (DDPM, Algorithm 2), with the variance of the true posterior."""
+    def ancestral(self, predict: Predict, start: Tensor, generator: torch.Generator, limit: float = math.inf) -> Tensor:
+        """Walks back from noise step by step (DDPM, Algorithm 2), with the variance of the true posterior.
+
+        Args:
+            limit: Bound on the x₀ that each step starts from. At the last time √ᾱ is tiny, so that without a bound an
+                error in the predicted noise becomes an x₀ thousands of times as large.
+        """
         betas, signal, x = self.betas(), self.signal(), start
         for t in range(self.steps - 1, -1, -1):
-            noise = predict(x, torch.full((len(x),), t, device=x.device))
+            noise = self._noise(predict, x, t, limit)
             mean = (x - float(betas[t] / (1 - signal[t]).sqrt()) * noise) / float((1 - betas[t]).sqrt())
             if t == 0:
                 return mean
@@ -65,11 +78,11 @@ class Diffusion:
         return x
 
     @torch.no_grad()
-    def implicit(self, predict: Predict, start: Tensor, num_steps: int) -> Tensor:
-        """Walks back from noise in few steps without adding any (DDIM, Eq. 12 with η = 0)."""
+    def implicit(self, predict: Predict, start: Tensor, num_steps: int, limit: float = math.inf) -> Tensor:
+        """Walks back from noise in few steps without adding any (DDIM, Eq. 12 with η = 0); `limit` as above."""
         times, signal, x = self._times(num_steps), self.signal(), start
         for place, t in enumerate(times.tolist()):
-            noise = predict(x, torch.full((len(x),), t, device=x.device))
+            noise = self._noise(predict, x, t, limit)
             left = float(signal[t])
             clean = (x - math.sqrt(1 - left) * noise) / math.sqrt(left)
             before = float(signal[times[place + 1]]) if place + 1 < len(times) else 1.0
@@ -83,6 +96,14 @@ class Diffusion:
         """
         angles = self.signal()[self._times(num_steps)].sqrt().acos()
         return float(torch.cat([-angles.diff(), angles[-1:]]).cos().prod())
+
+    def _noise(self, predict: Predict, x: Tensor, t: int, limit: float) -> Tensor:
+        """Returns the predicted noise, or where it says an x₀ beyond the limit that which says the limit."""
+        noise, left = predict(x, torch.full((len(x),), t, device=x.device)), float(self.signal()[t])
+        if math.isinf(limit):
+            return noise
+        clean = ((x - math.sqrt(1 - left) * noise) / math.sqrt(left)).clamp(-limit, limit)
+        return (x - math.sqrt(left) * clean) / math.sqrt(1 - left)
 
     def _times(self, num_steps: int) -> Tensor:
         """Returns the times that `implicit` visits, from the noisiest to the first."""

@@ -4,13 +4,15 @@ import math
 import tomllib
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, TypedDict, Unpack, get_type_hints
 
 from understudy.data import Schema
+from understudy.data.type_checks import require_argument
 from understudy.errors import InputError, SchemaError
 from understudy.privacy.budget import Guarantee, check_delta
-from understudy.privacy.charges import Composition, declared, file_name
+from understudy.privacy.charges import Composition, declared, ledger_file
 from understudy.privacy.events import NonPrivate
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.plan import SpendingPlan
@@ -22,49 +24,70 @@ from understudy.synthesizers.auto import TASKS, choose
 # releases of `dit` and `dp-gan` at or above this ratio were poor: evidence begins here; whether noise alone is to blame
 # is not known.
 _LEAST_NOISE_TRIED = 0.75
-_ELSEWHERE = ("window_steps", "window_stride")  # options of the command itself
+_ELSEWHERE = ("window_steps", "window_stride")  # arguments of the run itself
+_OF_METHOD = (*_ELSEWHERE, "pack")
 
 
-def chosen(
-    schema: Schema,
-    guarantee: Guarantee,
-    *,
-    method: str = "auto",
-    task: str = "series",
-    window_steps: int | None = None,
-    window_stride: int | None = None,
-    pack: Path | None = None,
-    preset: str = "default",
-    options: Sequence[str] | None = None,
-) -> tuple[Synthesizer, tuple[str, ...]]:
-    """Returns the method of a run, and the reasons for it where it was chosen from public facts.
+class MethodOptions(TypedDict, total=False):
+    """How a method is configured, where it is called by its name.
 
-    Args:
-        method: A name in `METHODS`, or "auto" to choose from public facts.
+    Attributes:
         task: What "auto" chooses for: "series" to share series, "complete" to fill gaps and forecast.
+        window_steps: Cut series into windows of this many steps.
+        window_stride: Steps from one window to the next.
         pack: Pretrained modules to start from.
         preset: "default", or "paper" for the options that were published.
         options: NAME=VALUE, one for each option of the method; NAME may name a part, such as recipe.iterations.
     """
+
+    task: str
+    window_steps: int | None
+    window_stride: int | None
+    pack: Path | str | None
+    preset: str
+    options: Sequence[str] | None
+
+
+def contract_of(schema: Schema | Path | str) -> tuple[Schema, Path | None]:
+    """Returns a schema, and the file it was read from."""
+    return (schema, None) if isinstance(schema, Schema) else (Schema.load(schema), Path(schema))
+
+
+def chosen(
+    schema: Schema, *, method: str | Synthesizer = "auto", **given: Unpack[MethodOptions]
+) -> tuple[Synthesizer, tuple[str, ...]]:
+    """Returns the method of a run, and the reasons for it where it was chosen from public facts.
+
+    Args:
+        method: A name in `METHODS`, "auto" to choose from public facts, or a method that has its options.
+    """
+    require_argument(method, str | Synthesizer, "method", "Write method='spectral', or a method such as Spectral().")
+    settings = {name: given[name] for name in _OF_METHOD if given.get(name) is not None}  # type: ignore[literal-required]
+    task, preset, options = given.get("task", "series"), given.get("preset", "default"), given.get("options")
+    if isinstance(method, Synthesizer):
+        if settings or options or preset != "default":
+            raise InputError(f"method: {method.name} was given with its options. Set them there, not beside it.")
+        return method, ()
     if method != "auto" and method not in METHODS:
-        raise InputError(f"--method: one of auto, {', '.join(METHODS)} is expected, got '{method}'.")
-    if window_steps is not None and window_steps > schema.num_steps:
-        raise InputError(
-            f"--window-steps: at most the schema's {schema.num_steps} steps are expected, got {window_steps}."
-        )
-    if window_stride is not None and not 1 <= window_stride <= (window_steps or 0):
-        raise InputError(f"--window-stride: 1 to --window-steps is expected, got {window_stride}.")
+        near = get_close_matches(method, ["auto", *METHODS], 1)
+        meant = f" Did you mean '{near[0]}'?" if near else ""
+        raise InputError(f"method: one of auto, {', '.join(METHODS)} is expected, got '{method}'.{meant}")
+    steps, stride = settings.get("window_steps"), settings.get("window_stride")
+    if steps is not None and steps > schema.num_steps:
+        raise InputError(f"window_steps: at most the schema's {schema.num_steps} steps are expected, got {steps}.")
+    if stride is not None and not 1 <= stride <= (steps or 0):
+        raise InputError(f"window_stride: 1 to `window_steps` is expected, got {stride}.")
     if task not in TASKS:
-        raise InputError(f"--task: one of {', '.join(TASKS)} is expected, got '{task}'.")
+        raise InputError(f"task: one of {', '.join(TASKS)} is expected, got '{task}'.")
     reasons: list[str] = []
     if method == "auto":
         method, *reasons = choose(schema, task)
     kind = METHODS[method]
-    if pack is not None and "pack" not in kind.__dataclass_fields__:
-        raise InputError(f"--pack: '{kind.name}' takes no pack. Omit --pack.")
-    given = {"window_steps": window_steps, "window_stride": window_stride, "pack": pack and str(pack)}
-    changed = {name: value for name, value in given.items() if value is not None}
-    return configured(kind, options or (), preset, **changed), tuple(reasons)
+    if "pack" in settings and "pack" not in kind.__dataclass_fields__:
+        raise InputError(f"pack: '{kind.name}' takes no pack. Omit `pack`.")
+    if "pack" in settings:
+        settings["pack"] = str(settings["pack"])
+    return configured(kind, options or (), preset, **settings), tuple(reasons)
 
 
 def require_budget(schema: Schema) -> None:
@@ -77,10 +100,9 @@ def require_budget(schema: Schema) -> None:
         )
 
 
-def existing_ledger(schema_file: Path, schema: Schema) -> Ledger | None:
-    """Returns the population's ledger, in the folder of the schema; None where the first run will make it."""
-    folder = schema_file.absolute().parent
-    return Ledger.open_for(schema, folder) if (folder / f"{file_name(schema.name)}.ledger").exists() else None
+def existing_ledger(place: Path | str, schema: Schema) -> Ledger | None:
+    """Returns the population's ledger, a file or in a folder; None where the first run will make it."""
+    return Ledger.open_for(schema, place) if ledger_file(place, schema.name).exists() else None
 
 
 def guarantee_for(
@@ -101,15 +123,15 @@ def guarantee_for(
         share = Guarantee(whole.epsilon / (runs if rule.kind == "basic" else 1), rule.run_delta)
     if epsilon is None:
         if share is None:
-            raise InputError("--epsilon: a number is expected, because the schema declares no [budget] yet.")
+            raise InputError("epsilon: a number is expected, because the schema declares no [budget] yet.")
         epsilon = share.epsilon
     if delta is None:
         delta = schema.delta if share is None else share.delta
     asked = Guarantee(epsilon, delta)
     if not_private != math.isinf(asked.epsilon):
         raise InputError(
-            "--epsilon: a finite number above 0 is expected; 1 is strict, 10 is weak. `--epsilon none --not-private`, "
-            "both together, run a published form that protects no unit."
+            "epsilon: a finite number above 0 is expected; 1 is strict, 10 is weak. A published form that protects no "
+            "unit needs two things together: epsilon=math.inf and not_private=True, or `--epsilon none --not-private`."
         )
     check_delta(asked.delta, schema.protected_units)
     return asked
@@ -120,8 +142,8 @@ def spending_plan(method: Synthesizer, schema: Schema, guarantee: Guarantee) -> 
     plan = method.spending_plan(schema, guarantee)
     if math.isinf(guarantee.epsilon) and not any(isinstance(event, NonPrivate) for event in plan.events):
         raise InputError(
-            f"--not-private: '{method.name}' protects units as it is configured. Give a finite --epsilon, and omit "
-            "--not-private."
+            f"not_private: '{method.name}' protects units as it is configured. Give a finite `epsilon`, and omit "
+            "`not_private`."
         )
     return plan
 
@@ -139,7 +161,7 @@ def doubts(method: Synthesizer, schema: Schema, guarantee: Guarantee, task: str)
     return [
         f"Expect poor series: the noise on a summed gradient is {ratio:.2g} times the largest possible sum. From "
         f"{_LEAST_NOISE_TRIED:g} on, forecasters trained on series of `dit` or `dp-gan` erred at least 2.5 times as "
-        "much as on real ones, on every table of the record. `--method spectral` erred less on all of them: use that."
+        "much as on real ones, on every table of the record. `spectral` erred less on all of them: use that."
     ]
 
 

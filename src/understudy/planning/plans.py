@@ -3,12 +3,20 @@
 import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from understudy.data import Schema, windows
 from understudy.errors import InputError
 from understudy.planning import simulation
-from understudy.planning.choices import chosen, doubts, existing_ledger, guarantee_for, spending_plan
+from understudy.planning.choices import (
+    MethodOptions,
+    chosen,
+    contract_of,
+    doubts,
+    existing_ledger,
+    guarantee_for,
+    spending_plan,
+)
 from understudy.planning.cost import Expected, expected_cost
 from understudy.planning.simulation import Simulation, sized
 from understudy.privacy import accounting
@@ -79,18 +87,17 @@ class Plan:
 
 def plan(
     schema: Schema | Path | str,
-    *,
     epsilon: float | None = None,
+    *,
     delta: float | None = None,
     not_private: bool = False,
     method: str | Synthesizer = "auto",
-    task: str = "series",
     population: int | None = None,
     simulate: bool = False,
     public: Path | None = None,
     context: Path | None = None,
     progress: Progress = lambda stage, share: None,
-    **options: Any,
+    **options: Unpack[MethodOptions],
 ) -> Plan:
     """Returns what a budget buys.
 
@@ -101,27 +108,27 @@ def plan(
         population: Number of units to plan with, in place of the declared one.
         simulate: Whether several epsilons are tried on invented series.
         public: A public table to try them on instead, with its `context`.
-        method, task, options: The method, or what `choices.chosen` chooses it by.
+        method: A name in `METHODS`, "auto" to choose from public facts, or a method that has its options.
+        options: How a method is configured that is called by its name; see `MethodOptions`.
     """
-    declared, file = (schema, None) if isinstance(schema, Schema) else (Schema.load(schema), Path(schema))
+    declared, file = contract_of(schema)
     declared.require_declared()
     if population is None and declared.population.size is None:
         raise InputError(
-            "--population: a guess is expected, because this schema buys its number of units. Give the number to plan "
+            "population: a guess is expected, because this schema buys its number of units. Give the number to plan "
             "with."
         )
     assumed = declared if population is None else sized(declared, population)
     guarantee = guarantee_for(assumed, epsilon, delta, not_private=not_private)
-    own, why = (
-        (method, ())
-        if isinstance(method, Synthesizer)
-        else chosen(assumed, guarantee, method=method, task=task, **options)
+    own, why = chosen(assumed, method=method, **options)
+    size, ledger = (
+        assumed.population.size or 1,
+        None if file is None else existing_ledger(file.absolute().parent, declared),
     )
-    size, ledger = assumed.population.size or 1, None if file is None else existing_ledger(file, declared)
     progress("timing", 0.0)
     with expected_cost(own, assumed, guarantee, size) as finish:
         spending = spending_plan(own, assumed, guarantee)
-        outlook = (*own.outlook(assumed, guarantee), *doubts(own, assumed, guarantee, task))
+        outlook = (*own.outlook(assumed, guarantee), *doubts(own, assumed, guarantee, options.get("task", "series")))
         events, delta = spending.events, guarantee.delta
         paid = accounting.epsilon(events, delta), accounting.replace_one_epsilon(events, delta)
         cost = finish(spending)
@@ -130,7 +137,7 @@ def plan(
     trial = None
     if simulate or public is not None:
         if not_private:
-            raise InputError("--simulate: several epsilons are tried, and this run has none. Omit --simulate.")
+            raise InputError("simulate: several epsilons are tried, and this run has none. Omit `simulate`.")
         trial = simulation.simulate(own, assumed, guarantee, public=public, context=context, progress=progress)
     return Plan(
         population=declared.name,
@@ -166,9 +173,9 @@ def verdict(spending: SpendingPlan, releases: tuple[PlannedRelease, ...]) -> str
     if best < BUYS_LITTLE:
         return (
             "This budget buys little: expect the distribution of values, and only traces of how they move. "
-            "--simulate shows more."
+            "`simulate` shows more."
         )
-    return "This budget buys something: expect values and how they move. --simulate shows how well."
+    return "This budget buys something: expect values and how they move. `simulate` shows how well."
 
 
 def _tried_verdict(trial: Simulation, guarantee: Guarantee, foreseen: str) -> str:

@@ -15,7 +15,7 @@ from understudy.data import Channel, Panel, Population, Schema, read_panel
 from understudy.data.channels import num_codes
 from understudy.data.panel import broadcast_context
 from understudy.errors import InputError, MissingData
-from understudy.evaluate.measures import autocorrelations
+from understudy.evaluation.measures import autocorrelations
 from understudy.privacy.accounting import gaussian_epsilon, gaussian_mu
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
@@ -85,7 +85,7 @@ def simulate(
     panel, source = invented(schema, units), "units invented from the schema"
     if public is not None:
         if not public.exists():
-            raise MissingData(f"--public: nothing is at '{public}'. Check the path.")
+            raise MissingData(f"public: nothing is at '{public}'. Check the path.")
         table = read_panel(public, schema, context=context, allow_few_units=True)
         chosen = np.random.default_rng(_SEED).integers(0, table.num_units, units)
         panel = replace(table, private=False, unit_ids=None).take_units(chosen)
@@ -137,8 +137,8 @@ def _num_tried(schema: Schema, population: int) -> int:
     values = schema.num_steps * schema.num_channels
     if _FEWEST_TRIED * values > _MAX_TRIED:
         raise InputError(
-            f"--simulate: at most {_MAX_TRIED // _FEWEST_TRIED} values in a series are expected, got {values}. Use "
-            "--window-steps or fewer channels."
+            f"simulate: at most {_MAX_TRIED // _FEWEST_TRIED} values in a series are expected, got {values}. Use "
+            "`window_steps` or fewer channels."
         )
     return min(population, max(_FEWEST_TRIED, _MAX_TRIED // values))
 

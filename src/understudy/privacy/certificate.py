@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 FILE_NAME = "certificate.json"
-_NOT_ALWAYS = ("parties", "marginal_obfuscation", "arithmetic")  # fields that are written only where they say something
+_NOT_ALWAYS = (
+    "parties",
+    "marginal_obfuscation",
+    "findings",
+    "arithmetic",
+)  # fields that are written only where they say something
 _VERSIONED = ("understudy", "dp-accounting", "opendp", "cryptography", "numpy", "scipy")
 _TOLERANCE = 0.01
 _PROTECTING = ("entity", "event")  # kinds of units that protect a person
@@ -74,6 +79,7 @@ class Certificate:
             *idealised*, real numbers in the proof and floating point in the machine. Older certificates have none.
         marginal_obfuscation: What is said about a distribution that was to be hidden, a sentence each. No part of the
             privacy guarantee and never added to epsilon; empty, and then not written, where nothing was hidden.
+        findings: What the shipped series say against their own use, a sentence each; made from them alone.
     """
 
     status: str
@@ -103,6 +109,7 @@ class Certificate:
     files: Mapping[str, str] = field(default_factory=dict)
     parties: tuple[Mapping[str, Any], ...] = ()
     marginal_obfuscation: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
     arithmetic: Mapping[str, str] = field(default_factory=dict)
     signer: str | None = None
     signature: str | None = None

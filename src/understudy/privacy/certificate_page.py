@@ -69,6 +69,7 @@ def _sections(certificate: Certificate) -> tuple[Section, ...]:
         ("From whom (trust model and threat model)", (), certificate.threat_model),
         ("How it is measured (privacy loss parameters)", _measured(certificate), _events(certificate)),
         *([("Marginal obfuscation (no part of the privacy loss)", (), hidden)] if hidden else []),
+        *([("Fitness for use", (), certificate.findings)] if certificate.findings else []),
         ("What was done (description of the processing)", _processing(certificate), ()),
         ("Necessity and proportionality", (), _proportionality(certificate)),
         ("Risks that remain (privacy hazards)", (), certificate.not_protected),

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import pydantic
@@ -181,6 +182,12 @@ def declared(schema: "Schema") -> dict[str, Any]:
         "composition": budget.composition,
         "population": schema.protected_units,
     }
+
+
+def ledger_file(place: Path | str | None, name: str) -> Path:
+    """The file of a population's ledger: `place` if it is one, else `<name>.ledger` in that folder."""
+    path = Path("." if place is None else place).absolute()
+    return path if path.suffix == ".ledger" else path / f"{file_name(name)}.ledger"
 
 
 def file_name(name: str) -> str:

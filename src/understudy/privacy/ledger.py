@@ -115,14 +115,18 @@ class Ledger:
 
     @classmethod
     def open_for(cls, schema: "Schema | Path | str", directory: Path | str | None = None) -> "Ledger":
-        """The ledger of a schema's population, `<name>.ledger` beside the schema; created on first use."""
+        """The ledger of a schema's population, created on first use.
+
+        Args:
+            directory: a folder that has or gets `<name>.ledger`, or a file whose name ends in `.ledger`.
+        """
         from understudy.data import Schema as SchemaType
 
         if isinstance(schema, Path | str):
             directory = Path(schema).absolute().parent if directory is None else directory
             schema = SchemaType.load(Path(schema))
         require_argument(schema, SchemaType, "Ledger.open_for", "Give the schema, or the path of its file.")
-        path = Path("." if directory is None else directory).absolute() / f"{charges.file_name(schema.name)}.ledger"
+        path = charges.ledger_file(directory, schema.name)
         if path.exists():
             cls.checked(Store(path)).check_belongs_to(schema)
             return cls.open(path)
@@ -295,3 +299,15 @@ class Ledger:
         first, current = charges.composition_of(self._facts, ()), self.composition
         budgets = [(rule.guarantee, rule.max_runs, rule.kind) for rule in (first, current)]
         return theirs in [(self.name, self.unit_sentence, *budget) for budget in budgets]
+
+
+def known(population: str) -> Ledger | None:
+    """Returns a population's ledger; None where this computer does not have it."""
+    path = registry.lookup(population)
+    return None if path is None or not path.exists() else Ledger.open(path)
+
+
+def record_uncovered(ledger: Ledger, what: str) -> None:
+    """Writes into the population's ledger, as a charge of nothing, what no guarantee covers."""
+    nothing = SpendingPlan((), Guarantee(ledger.guarantee.epsilon, ledger.composition.run_delta))
+    ledger.charge(nothing, label=what, noise=NoiseSource.secure())

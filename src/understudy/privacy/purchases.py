@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from understudy.data import Population, Schema
 from understudy.data.channels import LARGEST, Categorical, Continuous, Integer
 from understudy.data.constraints import NonNegative, ZeroWhen
-from understudy.data.drafts import Interval, private_column, reading_schema, still_open, with_bounds, with_fields
+from understudy.data.draft import Interval, private_column, reading_schema, still_open, with_bounds, with_fields
 from understudy.data.io.read import read_first_categories
 from understudy.data.io.stores import is_array_file
 from understudy.data.panel import Panel

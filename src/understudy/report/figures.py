@@ -23,7 +23,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
-from understudy.report.words import figure, printable, share
+from understudy.evaluation.words import figure, printable, share
 
 # Hues that stay apart for every kind of colour vision, and in grey (Okabe and Ito 2008).
 REAL, SYNTHETIC, CONTROL = "#4d4d4d", "#d55e00", "#0072b2"
@@ -178,8 +178,6 @@ _DIVERGING = LinearSegmentedColormap.from_list("understudy", ["#0171b1", "#f7f7f
 _DARK_BELOW = -0.6  # blue cells this dark need light letters
 _BANDS = {"0.05": "5 %", "0.25": "25 %", "0.5": "median", "0.75": "75 %", "0.95": "95 %"}
 _AUDIT_BINS = 24
-VARIANTS = {"vanilla": CONTROL, "aware": SYNTHETIC}
-_PARTS = {"cond": ("-", "condition"), "other": (":", "rest")}  # of a gradient: line style, name
 _MAX_WRITTEN = 6  # more cells a side than this and numbers no longer fit into them
 
 
@@ -548,46 +546,3 @@ def _audit_curve(number: int, one: Facts) -> Drawing:
         header=("False-positive rate", "True-positive rate"),
         rows=[(share(level), share(found)) for level, found in at],
     )
-
-
-def gradient_tails(norms: Mapping[str, Mapping[str, np.ndarray]], kept: Mapping[str, np.ndarray]) -> Drawing:
-    """Returns the share of units whose norm exceeds t, and the distribution of η (DP-aware AdaLN-Zero, Fig. 1 to 5).
-
-    Args:
-        norms: By variant and part ("cond", "other"), norms of single units' gradients.
-        kept: By variant, what clipping leaves of each.
-    """
-    with style():
-        made = Figure(figsize=(10, 3.6), dpi=72, layout="constrained")
-        left, right = made.subplots(1, 2)
-        for variant, parts in norms.items():
-            for part, values in parts.items():
-                dashes, word = _PARTS[part]
-                shown = left.ecdf(np.maximum(values, 1e-6), complementary=True, color=VARIANTS[variant])
-                shown.set(linestyle=dashes, label=f"{variant}, {word}")
-        _logarithmic(left, "x", "y")
-        titled(left, "share of units whose norm exceeds t", "t")
-        for variant, values in kept.items():
-            right.ecdf(values, color=VARIANTS[variant], label=variant)
-        titled(right, "share of units of which clipping leaves at most η", "η")
-        made.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
-    table = [
-        [variant, part, *(f"{np.quantile(values, level):.3g}" for level in (0.5, 0.95, 0.99))]
-        for variant, parts in norms.items()
-        for part, values in parts.items()
-    ]
-    return Drawing(
-        name="gradient-tails",
-        figure=made,
-        caption="Norms of single units' gradients in training on public series. Blue: without bounds.",
-        alternative="Tails of norms. " + "; ".join(" ".join(row) for row in table) + ".",
-        header=("variant", "part", "median", "95 %", "99 %"),
-        rows=table,
-    )
-
-
-def titled(axes: Axes, title: str, along: str) -> None:
-    """Gives axes a title and a label in the house style."""
-    tidy(axes)
-    axes.set_title(title, loc="left", fontsize=10, color=INK)
-    axes.set_xlabel(along)

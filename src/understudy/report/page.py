@@ -16,13 +16,13 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from understudy.evaluation import words
+from understudy.evaluation.words import control_tells_apart, figure, printable, share, verdict
 from understudy.privacy.certificate import Certificate
-from understudy.report import figures, words
+from understudy.report import figures
 from understudy.report.figures import Drawing, Sides
 from understudy.report.record import Facts, RunRecord
-from understudy.report.words import control_tells_apart, figure, printable, share, verdict
 
-MAX_RELEASES = 6
 _NUM_CHANNELS = 2
 _SHOWN = ("values", "memory", "shares")  # figures of each channel that are put side by side
 _NUM_FARTHEST = 3

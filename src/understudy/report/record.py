@@ -9,12 +9,11 @@ from typing import Any
 
 from understudy.data import Channel, Panel, Schema
 from understudy.errors import InputError
-from understudy.evaluate.panels import Panels
-from understudy.evaluate.portraits import Frame, embedding, portrait
-from understudy.evaluate.scorecard import Scorecard
+from understudy.evaluation.portraits import Frame, embedding, portrait
+from understudy.evaluation.scorecard import Scorecard
+from understudy.evaluation.words import internal_cautions, public_cautions
 from understudy.privacy import canonical
 from understudy.privacy.certificate import Certificate
-from understudy.report.words import internal_cautions, public_cautions
 from understudy.synthesizers import Release
 
 FORMAT = 1
@@ -71,36 +70,28 @@ class RunRecord:
             raise InputError(f"'{path}' is not a record of a run: it is not text.") from problem
 
 
-def make_record(
-    release: Release | None,
-    synthetic: Panel,
-    panels: Panels,
-    scorecard: Scorecard,
-    *,
-    ledger: Facts | None = None,
-    audit: Sequence[Facts] | None = None,
-) -> RunRecord:
+def make_record(card: Scorecard, *, ledger: Facts | None = None, audit: Sequence[Facts] | None = None) -> RunRecord:
     """Returns the record of an evaluation.
 
     Args:
-        release: None for a table made elsewhere, which has no certificate.
-        synthetic: The synthetic series as they were released. Not `panels.synthetic`: how many of them an evaluation
-            looks at depends on the number of real series, which the public half must not tell.
         ledger: What `understudy ledger show --json` prints.
         audit: Findings, one for each attack.
 
-    Privacy: the internal half shows single real series.
+    Privacy: the internal half shows single real series. The public half shows the synthetic series as they were
+    released: how many of them an evaluation looks at depends on the number of real series, which it must not tell.
     """
-    public = public_record(release, synthetic, ledger=ledger).public
+    assert card.judged is not None
+    panels, synthetic = card.judged.panels, card.judged.synthetic
+    public = public_record(card.judged.release, synthetic, ledger=ledger).public
     shown = synthetic if synthetic.schema == panels.synthetic.schema else panels.synthetic  # cut as the real ones were
-    card, frame = scorecard.as_dict(), Frame.of(panels.real, shown)
+    scores, frame = card.as_dict(), Frame.of(panels.real, shown)
     internal = {
-        "scorecard": card,
+        "scorecard": scores,
         "real": portrait(panels.real, frame),
         "synthetic": portrait(shown, frame),
         "embedding": embedding(panels.of(panels.synthetic)),
         "audit": audit,
-        "cautions": internal_cautions(card, public["certificate"]),
+        "cautions": internal_cautions(scores, public["certificate"]),
     }
     return RunRecord(public=public, internal=internal)
 

@@ -21,7 +21,7 @@ from understudy.files import whole_folder
 from understudy.privacy import canonical, keys
 from understudy.privacy.certificate import FILE_NAME, Certificate, file_hashes, is_as_signed, seal
 from understudy.synthesizers import completing
-from understudy.synthesizers.sampling import Completer, CompletionRequest, SampleRequest
+from understudy.synthesizers.sampling import Completer, CompletionRequest, SampleRequest, cautions
 
 if TYPE_CHECKING:
     from understudy.synthesizers.base import Synthesizer
@@ -123,7 +123,8 @@ class Release:
         try:
             with whole_folder(target) as draft:
                 self.write_files(draft, samples)
-                certificate = seal(self.certificate, draft, key or keys.load_or_create())
+                told = replace(self.certificate, findings=() if samples is None else cautions(samples))
+                certificate = seal(told, draft, key or keys.load_or_create())
         except OSError as problem:
             raise ReleaseError(
                 f"'{target}' could not be written ({problem.strerror}). Nothing half-written was left."
@@ -162,6 +163,20 @@ class Release:
             certificate=certificate,
             source=folder,
         )
+
+
+_USUAL_NUMBER, _MOST_USUAL = 1_000, 4_000  # series: where no population is declared; where it is large
+
+
+def usual_sample(release: Release, seed: int) -> Panel:
+    """Returns series to judge a release by: as many as its population, at most 4,000; a public number."""
+    if release.synthesizer.needs_context(release.schema) and release.public_context is None:
+        raise InputError(
+            "synthetic: this release answers to public context. Sample it first, and pass the series: "
+            "synthetic=release.sample(500, context=context)."
+        )
+    number = min(_MOST_USUAL, release.schema.population.size or _USUAL_NUMBER)
+    return release.sample(number, rng=np.random.default_rng(seed))
 
 
 def unused_directory(directory: str | Path) -> Path:

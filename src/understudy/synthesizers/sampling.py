@@ -9,12 +9,15 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from understudy.data import Channel, Continuous, Panel, Schema, constraints
+from understudy.data.channels import num_codes
 from understudy.statistics.encoding import Encoding
 from understudy.statistics.facts import Facts
 from understudy.statistics.marginals import bounded_scores
 
 NODES = 513  # quantiles by which scores are calibrated
 _FEWEST_POOLED, _POOLED_VALUES = 32, 2**23
+_AT_BOTH_ENDS, _AT_EACH_END = 0.5, 0.05  # shares of values above which numbers say nothing
+_FEW_NUMBERS = 2  # of whole numbers, whose ends are ordinary values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +76,28 @@ def inside_bounds(columns: tuple[Channel, ...], values: np.ndarray) -> np.ndarra
         column = values[..., place] if step is None else np.rint(values[..., place] / step) * step
         tidy[..., place] = np.clip(column, *channel.bounds)
     return tidy
+
+
+def cautions(sampled: Panel) -> tuple[str, ...]:
+    """Returns what synthetic series say against their own use, a sentence each.
+
+    A network that did not learn leaves the range of the data, and what lies beyond the bounds is set to their two ends.
+    Many values at one end are no such sign: most hours have no rain.
+    """
+    useless = []
+    for place, channel in enumerate(sampled.schema.channels):
+        own = sampled.values[:, :, place]
+        known = max(int((~np.isnan(own)).sum()), 1)
+        ends = [float((own == np.float32(end)).sum()) / known for end in channel.bounds]
+        whole = channel.kind == "integer" and channel.bounds[1] - channel.bounds[0] <= _FEW_NUMBERS
+        if num_codes(channel) is None and not whole and min(ends) > _AT_EACH_END and sum(ends) > _AT_BOTH_ENDS:
+            useless.append(channel.name)
+    if not useless:
+        return ()
+    return (
+        f"Caution: of no use. Most values of {', '.join(useless)} lie at the two ends of the declared bounds, as where "
+        "a network did not learn. Use the method's default, another method or a larger epsilon.",
+    )
 
 
 def num_pooled(schema: Schema, most: int) -> int:

@@ -22,7 +22,7 @@ from understudy.training.clipping.per_unit_gradients import Sums, views
 from understudy.training.plan import DPSGDConfig
 
 _PIECE = 1 << 16  # elements per optimiser tensor: large enough for few calls, small enough to stay in cache
-_RESERVE = 12 << 10  # normals taken at a time: many for one call, few enough that what makes them stays in cache
+_RESERVE = 96 << 10  # normals taken at a time: a call costs small networks more than their few thousand normals
 
 MakeOptimiser = Callable[[Iterable[Tensor]], torch.optim.Optimizer]
 
@@ -130,7 +130,7 @@ class PrivateGradient:
     def finish(self) -> None:
         """Adds the noise, divides by the public expected batch, never by the realised one, and begins a new sum."""
         self._reserve.add_to(self._sums.total)
-        self.flat.gradient.copy_(self._sums.total.div_(self._plan.expected_batch))
+        self.flat.gradient.copy_(self._sums.total).div_(self._plan.expected_batch)
         self._sums.total.zero_()
 
     def add_public(self, loss: Tensor) -> None:

@@ -1,45 +1,36 @@
-"""The time left follows from the work done, and is told where nobody watches a bar."""
+"""Commands print errors of the Python API with their own options in place of its arguments."""
 
-import io
-import time
+from pathlib import Path
+from typing import Annotated
 
 import pytest
-from rich.console import Console
+import typer
 
-from understudy.cli import console
-from understudy.cli.console import Pace, duration, progress_lines
-
-
-def test_the_time_left_grows_while_nothing_gets_done() -> None:
-    pace = Pace()
-    pace.report("reading", 0.0)
-    assert pace.left == ""
-    pace.report("half", 0.5)
-    pace.started -= 60
-    assert pace.left == "about 60 s left"
-    pace.started -= 60
-    assert pace.left == "about 2 min left"
+from understudy.cli.console import Commands, Output
+from understudy.errors import InputError
 
 
-def test_a_share_of_nothing_starts_the_clock_again() -> None:
-    pace = Pace()
-    pace.started -= 1000
-    pace.report("measuring", 0.0)
-    pace.report("measuring", 0.5)
-    assert pace.left == "about 1 s left"
+@pytest.mark.parametrize(
+    ("message", "printed"),
+    [
+        ("save_to: nothing fits. Omit `num_series`.", "--out: nothing fits. Omit `--n`."),
+        ("num_series, data: both are expected.", "--n, FILE: both are expected."),
+        ("Internal, save_to: not an argument.", "Internal, save_to: not an argument."),
+        ("save_to is long. Use `spectral`.", "save_to is long. Use `spectral`."),
+    ],
+)
+def test_an_error_names_options_where_python_names_arguments(message: str, printed: str) -> None:
+    app = Commands()
 
+    @app.command("make")
+    def make(
+        output: Output,
+        data: Annotated[Path, typer.Argument(metavar="FILE")],
+        save_to: Annotated[Path, typer.Option("--out")],
+        num_series: Annotated[int, typer.Option("--n")] = 1,
+    ) -> None:
+        raise InputError(message)
 
-def test_off_a_terminal_a_line_is_printed_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(console, "LINE_SECONDS", 0.05)
-    text = io.StringIO()
-    with progress_lines(Console(file=text)) as report:
-        report("Autocorrelation", 0.25)
-        time.sleep(0.5)
-    lines = text.getvalue().splitlines()
-    assert len(lines) >= 2
-    assert all(line.startswith("25 %, about") and line.endswith("Autocorrelation") for line in lines)
-
-
-@pytest.mark.parametrize(("seconds", "said"), [(0.2, "1 s"), (59, "59 s"), (1200, "20 min"), (7200, "2.0 h")])
-def test_times_are_said_as_a_person_would(seconds: float, said: str) -> None:
-    assert duration(seconds) == said
+    with pytest.raises(InputError) as caught:
+        typer.main.get_command(app)(["table.csv", "--out", "there"], standalone_mode=False)
+    assert str(caught.value) == printed

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from understudy.data import Categorical, Continuous, Integer, Population, PrivacyUnit, Schema, Time, read_panel
-from understudy.data.drafts import reading_schema, still_open, with_bounds
+from understudy.data.draft import reading_schema, still_open, with_bounds
 from understudy.data.io.read import read_first_categories
 from understudy.errors import DataError, InputError
 

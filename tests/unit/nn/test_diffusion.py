@@ -63,3 +63,24 @@ def test_the_same_generator_gives_the_same_walk() -> None:
     diffusion, start = Diffusion(steps=20), torch.randn(5, 1)
     walks = [diffusion.ancestral(_true_noise(diffusion), start, torch.Generator().manual_seed(3)) for _ in range(2)]
     assert torch.equal(*walks)
+
+
+@pytest.mark.parametrize("walk", ["ancestral", "implicit"])
+def test_a_limit_keeps_draws_inside_whatever_is_predicted(walk) -> None:
+    """A predictor that sees no noise: without a limit (the control) draws leave by far."""
+    diffusion, start = Diffusion(steps=100), torch.randn(500, 1, generator=torch.Generator().manual_seed(1))
+
+    def drawn(limit: float) -> torch.Tensor:
+        if walk == "implicit":
+            return diffusion.implicit(lambda x, time: torch.zeros_like(x), start, 50, limit)
+        generator = torch.Generator().manual_seed(3)
+        return diffusion.ancestral(lambda x, time: torch.zeros_like(x), start, generator, limit)
+
+    assert drawn(4.0).abs().max() <= 4.0 + 1e-4
+    assert drawn(math.inf).abs().max() > 40
+
+
+def test_a_limit_beyond_the_data_changes_nothing_that_matters() -> None:
+    diffusion, start = Diffusion(steps=100), torch.randn(2000, 1, generator=torch.Generator().manual_seed(1))
+    walks = [diffusion.implicit(_true_noise(diffusion), start, 100, limit) for limit in (math.inf, 100.0)]
+    assert torch.allclose(*walks, atol=1e-2)

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from tests.unit.evaluate.sets import waves
+from tests.unit.evaluation.sets import waves
 from tests.unit.report.toy import toy_record
 from understudy.data import Categorical, Continuous, Panel, Population, PrivacyUnit, Schema, Time
-from understudy.evaluate.portraits import Frame, portrait
+from understudy.evaluation.portraits import Frame, portrait
 from understudy.report.record import RunRecord, public_record
 
 NUM_SERIES, STEPS, CHANNELS, CATEGORIES = 60, 400, 12, 90

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from understudy.evaluation.words import share
 from understudy.report.figures import audit_drawings
-from understudy.report.words import share
 
 
 def finding(shift: float, number: int = 200) -> dict:

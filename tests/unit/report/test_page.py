@@ -127,7 +127,7 @@ def test_epsilons_are_put_against_utility_where_there_are_several_and_a_metric_t
 
 
 def test_series_without_numbers_or_memory_are_drawn_without_complaint(recwarn: pytest.WarningsRecorder) -> None:
-    from tests.unit.evaluate.sets import panel_of
+    from tests.unit.evaluation.sets import panel_of
     from understudy.report.record import public_record
 
     for values in (np.full((5, 1, 1), 0.5), np.full((5, 6, 2), np.nan), np.full((5, 3, 1), 0.0)):

@@ -5,11 +5,11 @@ from functools import cache
 
 import numpy as np
 
-from tests.unit.evaluate.sets import waves
+from tests.unit.evaluation.sets import waves
 from understudy.data import Categorical, Continuous, Panel
-from understudy.evaluate.metric import QUICK, Measured, Metric, Undefined
-from understudy.evaluate.panels import Panels
-from understudy.evaluate.scorecard import evaluate
+from understudy.evaluation.metric import QUICK, Measured, Metric, Undefined
+from understudy.evaluation.panels import Panels
+from understudy.evaluation.scorecard import Judged, scorecard_of
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
 from understudy.report.record import RunRecord, make_record
@@ -52,8 +52,9 @@ def toy_record(number: int = 60, seed: int = 0, planted: float | None = PLANTED,
     real, made = real_waves(number, seed=seed, planted=planted, name=name), release(name)
     synthetic = made.sample(80, rng=np.random.default_rng(5))
     panels = Panels.prepare(real, synthetic, max_series=500)
-    card = evaluate(panels, METRICS, replace(QUICK, splits=3))
-    return make_record(made, synthetic, panels, card, audit=AUDIT)
+    card = scorecard_of(panels, METRICS, replace(QUICK, splits=3))
+    judged = Judged(release=made, synthetic=synthetic, panels=panels)
+    return make_record(replace(card, judged=judged), audit=AUDIT)
 
 
 def _gap_of_means(comparison, effort, seed):

@@ -1,8 +1,14 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from understudy.data import Binary, Continuous, Integer
-from understudy.synthesizers.sampling import inside_bounds
+from understudy.data import Binary, Continuous, Integer, Panel, Population, PrivacyUnit, Schema, Time
+from understudy.privacy.budget import Guarantee
+from understudy.privacy.ledger import Ledger
+from understudy.synthesizers import Release
+from understudy.synthesizers.independent import Independent
+from understudy.synthesizers.sampling import cautions, inside_bounds
 
 VALUES = np.array([[-3.0], [0.26], [0.31], [7.04], [99.0], [np.nan]])
 
@@ -18,3 +24,29 @@ VALUES = np.array([[-3.0], [0.26], [0.31], [7.04], [99.0], [np.nan]])
 )
 def test_samples_are_rounded_as_declared_and_stay_inside_the_bounds(column, expected: list[float]) -> None:
     np.testing.assert_allclose(inside_bounds((column,), VALUES)[:, 0], expected)
+
+
+@pytest.mark.parametrize(("shares", "useless"), [((0.5, 0.45), True), ((0.93, 0.0), False), ((0.2, 0.2), False)])
+def test_values_at_both_ends_of_the_bounds_are_said_to_be_of_no_use(
+    shares: tuple[float, float], useless: bool, tmp_path: Path
+) -> None:
+    """Many values at one end are no sign: most hours have no rain."""
+    rng = np.random.default_rng(0)
+    schema = Schema(
+        name="weather", population=Population(200), unit=PrivacyUnit(column="station"),
+        time=Time(column="hour", steps=24), channels=(Continuous("rain", 0.0, 50.0), Binary("frost")),
+    )  # fmt: skip
+    drawn = rng.random((200, 24))
+    rain = np.where(drawn < shares[0], 0.0, np.where(drawn > 1 - shares[1], 50.0, rng.uniform(1, 49, drawn.shape)))
+    values = np.stack([rain, rng.integers(0, 2, rain.shape)], axis=2).astype(np.float32)
+    panel = Panel(
+        schema=schema, values=values, lengths=np.full(200, 24, dtype=np.int32), unit=np.arange(200),
+        static=np.zeros((200, 0), dtype=np.float32), context=None, private=False,
+    )  # fmt: skip
+    assert bool(cautions(panel)) is useless
+    guarantee = Guarantee(1.0, 1e-6)
+    release = Independent().fit(panel, Ledger.in_memory(guarantee), guarantee=guarantee)
+    saved = release.save(tmp_path / "release", samples=panel)
+    assert saved.certificate.findings == cautions(panel)
+    assert (b"of no use" in (tmp_path / "release" / "certificate.json").read_bytes()) is useless
+    assert Release.load(tmp_path / "release").certificate == saved.certificate

@@ -3,29 +3,45 @@
 The paper's meter is not public; one household's hourly load stands in for it, as in `adaln-power`.
 """
 
+import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from understudy.audit.diagnose import diagnose, ratios
 from understudy.synthesizers.dit import DiT
-from understudy.synthesizers.dit.published import OPERATORS, TIGHTNESS
-from understudy.synthesizers.dit.recipe import Bounded, Tightness
+from understudy.synthesizers.dit.published import OPERATORS, TIGHTNESS, Bounds
+from understudy.synthesizers.dit.recipe import Network, Tightness
 from understudy_bench.adaln import paper
 from understudy_bench.adaln.data import STUDIES
+from understudy_bench.adaln.diagnose import diagnose, ratios
 from understudy_bench.adaln.errors import errors, naive_ways
 from understudy_bench.adaln.experiment import SCALES, Scale, Trial, trained
 from understudy_bench.cells import Cells
 from understudy_bench.result import Progress, Row, Stopwatch, result, row
 
 _STUDY, _NOISE, _LOUD, _CLIP_NOISE = "adaln-power", 0.05, 0.2, 0.1
+Bounded = Literal["both", "condition", "modulation"]
 _COMPONENTS: dict[Bounded, str] = {"condition": "only c", "modulation": "only AdaLN", "both": "both"}
 _CLIPS = (0.5, 1.0, 2.0)
 _MEANT = 8.0  # the epsilon at which components are compared once more
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartlyBounded(Network):
+    """A network with the condition (Eq. 5) and what is made of it (Eq. 7) bounded, or one of the two alone."""
+
+    bounded: Bounded = "both"
+
+    def bounds(self, reference: np.ndarray | None = None) -> Bounds:
+        """Returns the bounds of the network, some of them lifted."""
+        whole = super().bounds(reference)
+        if self.bounded == "condition":
+            return Bounds(condition=whole.condition)
+        return replace(whole, condition=math.inf) if self.bounded == "modulation" else whole
 
 
 def ablation(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
@@ -57,7 +73,7 @@ def _variants(work: Scale) -> Iterator[tuple[str, str, float | None, Any, float 
     bare, aware = (replace(work.network, tightness=tightness) for tightness in ("none", "medium"))
     yield "components", "nothing bounded", _NOISE, bare, None
     for bounded in get_args(Bounded):
-        yield "components", _COMPONENTS[bounded], _NOISE, replace(aware, bounded=bounded), None
+        yield "components", _COMPONENTS[bounded], _NOISE, PartlyBounded(**vars(aware), bounded=bounded), None
     for noise in (_NOISE, _LOUD):
         for operator in OPERATORS:
             yield "operator", operator, noise, replace(aware, operator=operator), None

@@ -11,10 +11,10 @@ from sklearn.covariance import LedoitWolf
 
 from understudy.data import Panel
 from understudy.data.masks import MASKS
-from understudy.evaluate import fillings as point
-from understudy.evaluate.fillings import straight_lines
-from understudy.evaluate.measures import kolmogorov_smirnov, wasserstein
-from understudy.evaluate.panels import Completion
+from understudy.evaluation import fillings as point
+from understudy.evaluation.fillings import straight_lines
+from understudy.evaluation.measures import kolmogorov_smirnov, wasserstein
+from understudy.evaluation.panels import Completion
 from understudy_bench.adaln.data import Study
 from understudy_bench.metrics import adaln as distributions
 from understudy_bench.metrics.distances import jensen_shannon, kullback_leibler

@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from understudy.audit.canaries import (
+from understudy.auditing.canaries import (
     ALL,
     DIFFERENCES,
     Neighbours,
@@ -26,7 +26,7 @@ from understudy.audit.canaries import (
     reach_of,
     release_scores,
 )
-from understudy.audit.scores import AuditResult, audit_scores, mu_test, required_runs
+from understudy.auditing.scores import LowerBound, audit_scores, mu_test, required_runs
 from understudy.privacy import accounting
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.certificate import parsed_events
@@ -137,7 +137,7 @@ def _strongest(subject: Subject, *, stretch: bool) -> tuple[Neighbours, Reach]:
 
 
 def _line(
-    audited: str, defect: str, found: AuditResult, claimed: float, contradicted: bool, *, expected: bool
+    audited: str, defect: str, found: LowerBound, claimed: float, contradicted: bool, *, expected: bool
 ) -> dict[str, Any]:
     verdicts = {True: "contradicted", False: "not contradicted"}
     return {

@@ -15,8 +15,8 @@ from scipy.special import ndtr
 from scipy.stats import mannwhitneyu, wilcoxon
 from sklearn.ensemble import RandomForestClassifier
 
-from understudy.audit.scores import Interval, area_under_curve
-from understudy.audit.shadows import ARMS, DISTANCES, Arm, Features
+from understudy.auditing.scores import Interval, area_under_curve
+from understudy.auditing.shadows import ARMS, DISTANCES, Arm, Features
 
 REPEATS = 10
 _TRAINED = 90 / 128  # share of the shadows that train, as in the authors' published code

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import leaky_relu, softplus
 
-from understudy.audit.transcript import rows_by_party
+from understudy.auditing.transcript import rows_by_party
 from understudy.data import Panel
 from understudy.errors import InputError
 from understudy.privacy.noise import NoiseSource

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from understudy.audit.transcript import invert, recorded, rows_by_party
+from understudy.auditing.transcript import invert, recorded, rows_by_party
 from understudy.data import Panel, Population
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from understudy.audit.attacks import Vectors, vectors
-from understudy.audit.scores import Interval
-from understudy.audit.shadows import TARGETS, fit_shadows
+from understudy.auditing.attacks import Vectors, vectors
+from understudy.auditing.scores import Interval
+from understudy.auditing.shadows import TARGETS, fit_shadows
 from understudy.data import Panel
 from understudy.synthesizers.vflgan_ts.published import claimed_noise
 from understudy_bench.audit.published_tests import Repeated, as_published, repeated, valid

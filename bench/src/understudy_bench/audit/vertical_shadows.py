@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from understudy.audit.attacks import Vectors, vectors
-from understudy.audit.shadows import FEATURES, Features, Job, Shadows, measured
+from understudy.auditing.attacks import Vectors, vectors
+from understudy.auditing.shadows import FEATURES, Features, Job, Shadows, measured
 from understudy.privacy.budget import Guarantee
 from understudy.statistics.encoding import Encoding, linear_scales
 from understudy.synthesizers.base import SampleRequest

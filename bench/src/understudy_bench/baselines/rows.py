@@ -22,7 +22,7 @@ from understudy.statistics import facts
 from understudy.statistics.columns import classes_of, num_labels
 from understudy.statistics.encoding import Encoding, linear_scales
 from understudy.statistics.facts import Facts
-from understudy.synthesizers.ppem.networks import SLOPE, RowGenerator
+from understudy.synthesizers.ppem.published import SLOPE, RowGenerator
 from understudy.synthesizers.sampling import (
     SampleRequest,
     calibrated,

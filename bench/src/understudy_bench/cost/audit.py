@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from understudy.audit.shadows import Shadows, fit_shadows
+from understudy.auditing.shadows import Shadows, fit_shadows
 from understudy.data import Panel, simulate_households
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger

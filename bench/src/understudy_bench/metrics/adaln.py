@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from understudy.evaluate.measures import (
+from understudy.evaluation.measures import (
     Aspect,
     cell_counts,
     kolmogorov_smirnov,
@@ -15,8 +15,8 @@ from understudy.evaluate.measures import (
     spectra,
     wasserstein,
 )
-from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
-from understudy.evaluate.panels import Comparison, Completion
+from understudy.evaluation.metric import Effort, Measured, Metric, Undefined
+from understudy.evaluation.panels import Comparison, Completion
 from understudy_bench.metrics.distances import even_borders, jensen_shannon, kullback_leibler, quantile_cells
 from understudy_bench.metrics.kernels import gram, squared_discrepancy
 

@@ -7,7 +7,7 @@ from scipy.spatial.distance import jensenshannon
 from scipy.stats import ks_2samp
 
 from understudy.data import Panel
-from understudy.evaluate.general.values import (
+from understudy.evaluation.general.values import (
     channel_spread,
     correlation_gap,
     lag_sums,
@@ -16,7 +16,7 @@ from understudy.evaluate.general.values import (
     series_means,
     step_sums,
 )
-from understudy.evaluate.measures import drawn_units, shares, total_variation
+from understudy.evaluation.measures import drawn_units, shares, total_variation
 
 _FLOOR = 1e-10  # added to frequencies before a logarithm is taken
 Pair = tuple[np.ndarray, np.ndarray]

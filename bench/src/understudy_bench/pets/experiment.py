@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from understudy.data import Panel
-from understudy.evaluate.metric import QUICK, Effort
-from understudy.evaluate.panels import Scale
+from understudy.evaluation.metric import QUICK, Effort
+from understudy.evaluation.panels import Scale
 from understudy.nn.nearest import nearest
 from understudy.privacy.budget import Guarantee, default_delta
 from understudy.privacy.ledger import Ledger

@@ -11,7 +11,7 @@ import numpy as np
 from understudy.data import Panel, Population, simulate_households
 from understudy.data.io.checks import check_units
 from understudy.errors import UnderstudyError
-from understudy.evaluate.metric import PAPER, QUICK
+from understudy.evaluation.metric import PAPER, QUICK
 from understudy.synthesizers.pets import PETS
 from understudy.synthesizers.pets.recipe import PAPER as PUBLISHED
 from understudy.synthesizers.pets.recipe import PAPER_TRAFFIC, Recipe

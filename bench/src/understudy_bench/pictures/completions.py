@@ -7,8 +7,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from understudy.evaluation.words import figure
 from understudy.report.figures import CONTROL, INK, REAL, SYNTHETIC, Drawing, over_epsilon, style, tidy
-from understudy.report.words import figure
 
 _TASKS = {"impute_rmse": "imputing", "stride_rmse": "strides", "forecast_rmse": "forecasting"}
 _LARGEST = 100.0  # a published noise has an epsilon beyond, which is no guarantee and is not drawn

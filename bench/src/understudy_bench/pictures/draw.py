@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from understudy.report.figures import CONTROL, INK, REAL, SYNTHETIC, Drawing, clouds, over_epsilon, style, tidy, titled
-from understudy.report.figures import VARIANTS as COLOURS
-from understudy.report.words import figure
+from understudy.evaluation.words import figure
+from understudy.report.figures import CONTROL, INK, REAL, SYNTHETIC, Drawing, clouds, over_epsilon, style, tidy
 from understudy_bench.pictures.completions import completions
+from understudy_bench.pictures.gradients import VARIANTS as COLOURS
+from understudy_bench.pictures.gradients import titled
 from understudy_bench.pictures.pets import evolution
 from understudy_bench.pictures.ppem import estimators, marginals
 from understudy_bench.pictures.vertical import vertical

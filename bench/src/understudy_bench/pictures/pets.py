@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
+from understudy.evaluation.words import figure, printable
 from understudy.report.figures import CONTROL, INK, REAL, SYNTHETIC, Drawing, style, tidy
-from understudy.report.words import figure, printable
 
 _FIGURES = {"c_fid": "C-FID", "forecast_rmse": "forecast RMSE", "forecast_mae": "forecast MAE"}
 _DASHES = ("-", "--", ":", "-.")

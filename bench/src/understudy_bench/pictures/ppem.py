@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.stats import chi2, norm
 
+from understudy.evaluation.words import figure
 from understudy.report.figures import CONTROL, INK, REAL, SYNTHETIC, Drawing, style, tidy
-from understudy.report.words import figure
 
 _SIDES = {"real": REAL, "drawn": SYNTHETIC}
 _WORDS = {"real": "real, kept out", "drawn": "generated"}

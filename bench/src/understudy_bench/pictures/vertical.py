@@ -7,8 +7,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from understudy.evaluation.words import figure
 from understudy.report.figures import CONTROL, INK, REAL, SYNTHETIC, Drawing, style, tidy
-from understudy.report.words import figure
 
 _FIGURES = {"awd": "AWD", "aada": "AADA", "tpd": "TPD", "sine_ratio": "amplitudes apart"}
 _SWEPT = {

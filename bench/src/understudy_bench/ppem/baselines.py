@@ -12,8 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from understudy.synthesizers.ppem.networks import SLOPE, Energy, RowGenerator
-from understudy.synthesizers.ppem.published import between, median_bandwidth, raised
+from understudy.synthesizers.ppem.published import SLOPE, Energy, RowGenerator, between, median_bandwidth, raised
 
 _LATENT, _WIDTH, _BATCH, _ROUNDS, _MARGIN = 128, 128, 128, 5, 10.0
 _BETAS = (0.5, 0.9)

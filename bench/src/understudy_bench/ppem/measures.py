@@ -9,8 +9,8 @@ import torch
 from scipy.spatial import cKDTree
 
 from understudy.data import Panel
-from understudy.evaluate.metric import Effort, Undefined
-from understudy.evaluate.panels import Comparison
+from understudy.evaluation.metric import Effort, Undefined
+from understudy.evaluation.panels import Comparison
 from understudy.synthesizers.base import Release, SampleRequest
 from understudy.synthesizers.ppem import PPEM
 from understudy.synthesizers.ppem.attributes import Partition, Rows

@@ -21,9 +21,9 @@ from scipy.stats import ks_2samp
 
 from understudy.data import Panel
 from understudy.data.channels import num_codes
-from understudy.evaluate.measures import confidence_interval
-from understudy.evaluate.metric import Effort, Measured, Metric
-from understudy.evaluate.panels import Comparison
+from understudy.evaluation.measures import confidence_interval
+from understudy.evaluation.metric import Effort, Measured, Metric
+from understudy.evaluation.panels import Comparison
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers import Synthesizer

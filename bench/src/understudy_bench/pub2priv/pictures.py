@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from understudy.data import Panel
-from understudy.evaluate.measures import autocorrelations
-from understudy.evaluate.panels import Comparison
-from understudy.evaluate.portraits import embedding
+from understudy.evaluation.measures import autocorrelations
+from understudy.evaluation.panels import Comparison
+from understudy.evaluation.portraits import embedding
 from understudy_bench.metrics.pub2priv.context import correlations
 
 _SHOWN, _MOST_STEPS, _BINS, _LAG = 4, 180, 40, 1

@@ -15,7 +15,7 @@ import numpy as np
 
 from understudy.data import Panel
 from understudy.errors import UnderstudyError
-from understudy.evaluate.panels import Comparison
+from understudy.evaluation.panels import Comparison
 from understudy.privacy.budget import Guarantee, default_delta
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.base import Synthesizer

@@ -7,8 +7,8 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+from understudy.evaluation.words import figure
 from understudy.report.figures import FAINT, INK, SYNTHETIC, Drawing, style, tidy
-from understudy.report.words import figure
 from understudy_bench.judging import named
 from understudy_bench.results.which_method import (
     FIRST,

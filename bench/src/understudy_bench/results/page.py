@@ -6,7 +6,7 @@ from typing import Any
 
 from markdown_it import MarkdownIt
 
-from understudy.report.words import figure
+from understudy.evaluation.words import figure
 from understudy_bench.judging import VERDICTS, Judged, Shown, figures, named, shown, verdict
 from understudy_bench.results import findings
 from understudy_bench.results.contest import contest, curves, which_method

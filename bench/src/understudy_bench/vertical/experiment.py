@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from understudy.data import Panel
-from understudy.evaluate.metric import Measure
+from understudy.evaluation.metric import Measure
 from understudy.synthesizers.base import Synthesizer
 from understudy.synthesizers.independent import Independent
 from understudy.synthesizers.spectral import Spectral

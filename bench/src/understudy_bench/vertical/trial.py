@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from understudy.data import Panel
-from understudy.evaluate.metric import Effort, Measure
-from understudy.evaluate.panels import Comparison
-from understudy.evaluate.portraits import embedding
+from understudy.evaluation.metric import Effort, Measure
+from understudy.evaluation.panels import Comparison
+from understudy.evaluation.portraits import embedding
 from understudy.privacy.budget import Guarantee, default_delta
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.base import Synthesizer

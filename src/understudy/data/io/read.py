@@ -12,6 +12,7 @@ from jaxtyping import Float32
 from understudy.data.io.arrow import array_values, encode, plain, to_values
 from understudy.data.io.checks import Tally, check_units
 from understudy.data.io.context import ContextRows, align_context, given_context, require_context
+from understudy.data.io.frames import form_of
 from understudy.data.io.long import Grid, read_long
 from understudy.data.io.sources import Source, open_source, refuse_unknown_columns, require_column
 from understudy.data.io.stores import existing, is_array_file
@@ -26,8 +27,9 @@ def read_panel(source: Any, schema: Schema, *, context: Any = None, allow_few_un
 
     Args:
         source: A path (.csv, .parquet, .arrow, .feather, .npy, .npz), a folder of such tables or the URL of either,
-            an Arrow table, a data frame with the Arrow C stream interface (pandas, polars, duckdb), or an array
-            [series, step, channel]. `open_table` reads what does not fit in memory.
+            a data frame (pandas, polars, also lazy), an Arrow table or dataset, a DuckDB relation, or an array
+            [series, step, channel]. Levels of a pandas index are columns. `open_table` reads what does not fit in
+            memory.
         schema: The public contract.
         context: Public context: a table with the time column and the context columns, or an array
             [step, context].
@@ -45,6 +47,8 @@ def read_panel(source: Any, schema: Schema, *, context: Any = None, allow_few_un
     """
     require_argument(schema, Schema, "schema", "Load it first: Schema.load(path).")
     schema.require_declared()
+    if not isinstance(source, str | Path):
+        schema = replace(schema, frame=form_of(source))
     given = given_context(context, schema)
     if isinstance(source, np.ndarray):
         grid = _read_array(source, schema)

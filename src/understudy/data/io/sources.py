@@ -6,7 +6,7 @@ Arrow's own error texts quote cells, so every one of them is replaced by a messa
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,14 +17,16 @@ import pyarrow.parquet as pq
 
 from understudy.data.channels import Binary, Categorical, Channel
 from understudy.data.dtypes import INTEGER_DTYPES
-from understudy.data.io.stores import TABLE_SUFFIXES, Place, StoredFile, existing, located, table_files
-from understudy.data.schema import CsvFormat, Schema, column_names
+from understudy.data.io.databases import DatabaseTable
+from understudy.data.io.frames import open_frame
+from understudy.data.io.stores import TABLE_SUFFIXES, File, Place, StoredFile, existing, located, table_files
+from understudy.data.schema import CsvFormat, Schema, column_names, table_columns
 from understudy.data.type_checks import wrong_column
 from understudy.errors import DataError
 
 BATCH_ROWS = 262_144
 _BATCH_CELLS = 2_000_000  # wide tables come in fewer rows at a time
-_PANDAS_INDEX = re.compile(r"__index_level_\d+__")
+_ROW_NUMBERS = re.compile(r"__index_level_\d+__")
 _MANY_NUMBERED, _MANY_WORDED = 8, 30  # names of one pattern that are taken for identifiers
 _WORD = re.compile(r"[^\W_]+")
 _BLOCK_BYTES = 1 << 23
@@ -82,21 +84,12 @@ class RowRange:
 
 def open_source(source: Any, schema: Schema) -> Source:
     """Opens a path or URL of a file or a folder, a table, or anything that speaks the Arrow C stream interface."""
-    if isinstance(source, str | Path | StoredFile):
+    if isinstance(source, str | Path):
         place = located(source)
         return _open_folder(place, schema) if place.is_dir() else open_file(existing(place), schema)
-    if hasattr(source, "__arrow_c_stream__"):
-        try:
-            reader = pa.RecordBatchReader.from_stream(source)
-        except pa.ArrowException:
-            given = type(source).__name__
-            raise DataError(f"Expected a table with named columns, got {given}. Convert it first.") from None
-        columns = tuple(reader.schema.names)
-        return Source("table", columns, _checked(reader, unreadable("table")))
-    raise DataError(
-        "Expected a path, an Arrow table, a numpy array [series, step, channel] or a data frame that speaks "
-        f"the Arrow C stream interface, got {type(source).__name__}. Convert it first."
-    )
+    declared = frozenset(column for column in (*table_columns(schema), *(c.name for c in schema.context)))
+    reader = open_frame(source, declared)
+    return Source("table", tuple(reader.schema.names), _checked(reader, unreadable("table")))
 
 
 def refuse_unknown_columns(source: Source, known: set[str], required: set[str]) -> None:
@@ -113,7 +106,7 @@ def refuse_unknown_columns(source: Source, known: set[str], required: set[str]) 
         spoken, told = source.spoken(place, known, required)
         if source.columns.count(name) > 1:
             raise DataError(f"{source.name}: {spoken} is there twice. Rename or drop one.", column=told)
-        if name not in known and not _PANDAS_INDEX.fullmatch(name):
+        if name not in known and not _ROW_NUMBERS.fullmatch(name):
             also = f" Declared and not in the table: column '{missing[0]}'." if missing else ""
             raise DataError(
                 f"{source.name}: {spoken} is not in the schema. Declare it, drop it from the table, "
@@ -170,10 +163,14 @@ def require_same_columns(first: Source, other: Source, schema: Schema) -> None:
 
 
 def open_file(
-    file: Place, schema: Schema, *, name: str | None = None, rows: RowRange | None = None, only: str | None = None
+    file: File, schema: Schema, *, name: str | None = None, rows: RowRange | None = None, only: str | None = None
 ) -> Source:
     """Opens one file of a table, which errors call `name`; `rows` of a Parquet file, and `only` a column, if given."""
     name, suffix = name or file.name, file.suffix.lower()
+    if isinstance(file, DatabaseTable):
+        columns = tuple(file.types().names)
+        kept = [column for column in columns if column not in schema.ignore and only in (None, column)]
+        return Source(name, columns, _checked(file.rows(schema, kept), nullcontext()))
     if suffix == ".csv":
         columns = csv_header(file, schema.csv, name)
         guard = readable(name, schema.csv, declared_kinds(schema, columns))
@@ -192,14 +189,16 @@ def open_file(
     )
 
 
-def open_parquet(file: Place, **options: Any) -> pq.ParquetFile:
+def open_parquet(file: File, **options: Any) -> pq.ParquetFile:
     """Opens a Parquet file so that it is not held in memory together with what is made of it."""
     # Without pre-buffering and with a small buffer, the file is read as its rows are asked for.
-    handle = file if isinstance(file, Path) else file.open("rb")
+    handle = file.open("rb") if isinstance(file, StoredFile) else file
     return pq.ParquetFile(handle, pre_buffer=False, buffer_size=1 << 16, **options)
 
 
-def _open_parquet(file: Place, name: str, schema: Schema, rows: RowRange | None, only: str | None) -> Source:
+def _open_parquet(
+    file: Path | StoredFile, name: str, schema: Schema, rows: RowRange | None, only: str | None
+) -> Source:
     opened = open_parquet(file)
     columns = tuple(opened.schema_arrow.names)
     if columns.count(schema.unit.column or "") == 1:  # each identifier is decoded once, not in every row
@@ -231,7 +230,7 @@ def unreadable(name: str) -> Iterator[None]:
         ) from None
 
 
-def csv_header(path: Place, written: CsvFormat, name: str | None = None) -> tuple[str, ...]:
+def csv_header(path: Path | StoredFile, written: CsvFormat, name: str | None = None) -> tuple[str, ...]:
     """Returns the names in the first line of a CSV file, which errors call `name`; reads no more than one block."""
     name = name or path.name
     with readable(name, written):
@@ -251,7 +250,7 @@ def csv_header(path: Place, written: CsvFormat, name: str | None = None) -> tupl
 
 
 def open_csv(
-    path: Place, schema: Schema, columns: tuple[str, ...], only: str | None = None
+    path: Path | StoredFile, schema: Schema, columns: tuple[str, ...], only: str | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Yields the rows; types come from the schema, so that they never depend on what the first rows happen to hold."""
     types, written = _csv_types(schema), schema.csv

@@ -9,19 +9,17 @@ every bit that it learns makes its guesses better.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from understudy.data.masks import Uniform, training_masks, whole
-from understudy.nn.diffusion import Diffusion
+from understudy.nn.diffusion import Diffusion, Prediction
 from understudy.synthesizers.dit.interpolation import interpolate
 from understudy.training.batches import Batch
 
 DDPM = Diffusion(steps=1000, first_beta=1e-4, last_beta=0.02, schedule="linear")  # section 5.1
-Prediction = Literal["velocity", "noise"]
 _CHUNK_ENTRIES = 1 << 18
 
 
@@ -77,7 +75,7 @@ class Denoising:
         mean, deviation, level = self._interpolated(x, shown)
         measured = (x - mean) / deviation * scored
         time, noise = DDPM.draw_times(len(x), generator), torch.randn(x.shape, generator=generator).to(x)
-        target = noise if self.predicts == "noise" else DDPM.velocity(measured, noise, time)
+        target = DDPM.target(self.predicts, measured, noise, time)
         noisy = DDPM.noised(measured, noise, time) * scored
         found = model(noisy, time, x - level, shown, *self._said(shown_batch, uniform))
         return ((found - target).square() * scored).sum((1, 2)) / scored.sum((1, 2)).clamp_min(1.0)
@@ -118,7 +116,7 @@ class Denoising:
 
         def predict(noisy: Tensor, time: Tensor) -> Tensor:
             found = model(noisy * hidden, time, rows["x"] - level, shown, rows["label"], rows.get("context"))
-            return found if self.predicts == "noise" else DDPM.noise_of(found, noisy, time)
+            return DDPM.noise_of(self.predicts, found, noisy, time)
 
         drawn = DDPM.implicit(predict, start, num_steps) / DDPM.left_by_implicit(num_steps)
         return (mean + deviation * drawn).numpy()

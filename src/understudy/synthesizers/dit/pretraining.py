@@ -5,6 +5,7 @@ Magnitudes are never read off private activations: a bound that follows the data
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -47,30 +48,30 @@ def pretrain(
         raise InputError(f"Public series: at least {MIN_SERIES} are expected. Cut long ones into windows.")
     schema, network, seed = public.schema, method.recipe.network, method.seed
     examples, neighbours = public_examples(public, method)
-    learned, held_out = _split(examples, seed)
+    order = np.random.default_rng(seed).permutation(len(examples["x"]))
+    held = max(1, int(_HELD_OUT * len(order)))
+    learned, held_out = ({name: array[rows] for name, array in examples.items()} for rows in np.split(order, [-held]))
     denoising, rate = method.denoising(schema, neighbours), method.recipe.learning_rate
     without = replace(method, recipe=replace(method.recipe, network=replace(network, tightness="none")))
-    model = without.empty_network(schema)
-    before, share = _error(model, denoising, held_out), 1 / (1 + _BOUNDED * with_weights)
-    train_on_public_data(
-        model, denoising.loss, learned, iterations=iterations, batch=_BATCH, learning_rate=rate, seed=seed,
+    model, train = without.empty_network(schema), partial(train_on_public_data, examples=learned, batch=_BATCH)
+    quality, share = {"error_untrained": _error(model, denoising, held_out)}, 1 / (1 + _BOUNDED * with_weights)
+    train(
+        model, denoising.loss, iterations=iterations, learning_rate=rate, seed=seed,
         progress=lambda done, planned: progress("without bounds", share * done / planned),
     )  # fmt: skip
-    reference = measured_reference(model, denoising, learned, seed)
-    quality = {"error_untrained": before, "error_without_bounds": _error(model, denoising, held_out)}
-    arrays = {REFERENCE: reference}
+    quality["error_without_bounds"] = _error(model, denoising, held_out)
+    arrays = {REFERENCE: measured_reference(model, denoising, learned, seed)}
     if with_weights:
-        bounded = method.empty_network(schema, reference)
+        bounded = method.empty_network(schema, arrays[REFERENCE])
         bounded.load_state_dict(model.state_dict())
-        train_on_public_data(
-            bounded, denoising.loss, learned, iterations=max(1, int(_BOUNDED * iterations)), batch=_BATCH,
+        train(
+            bounded, denoising.loss, iterations=max(1, int(_BOUNDED * iterations)),
             learning_rate=rate / 2, seed=seed + 1,
             progress=lambda done, planned: progress("within bounds", share + (1 - share) * done / planned),
         )  # fmt: skip
         quality["error"] = _error(bounded, denoising, held_out)
         arrays |= to_arrays(bounded, NETWORK)
-    told = {name: round(figure, 4) for name, figure in quality.items()}
-    facts = {**provenance, "quality": told}
+    facts = {**provenance, "quality": {name: round(figure, 4) for name, figure in quality.items()}}
     return Pack(method=method.name, arrays=arrays, shape=method.pack_shape(schema), provenance=facts)
 
 
@@ -90,14 +91,10 @@ def public_marginals(public: Panel) -> tuple[Marginal, ...]:
     """Returns the distribution of each channel and static column of *public* series, without noise."""
     schema = public.schema
     singles = single_values(schema, public.static, None)
-    numbers = [public.values[:, :, place] for place in range(schema.num_channels)]
-    numbers += [singles[:, [place]] for place in range(singles.shape[1])]
-    found = []
-    columns = (*schema.channels, *single_columns(schema, with_context=False))
-    for column, values in zip(columns, numbers, strict=True):
-        grid = grid_of(column, 0.0)
-        found.append(marginal_from(vote_counts(values, np.ones(len(values)), grid), grid, 0.0))
-    return tuple(found)
+    numbers = [*np.moveaxis(public.values, 2, 0), *singles.T[:, :, None]]
+    grids = [grid_of(column, 0.0) for column in (*schema.channels, *single_columns(schema, with_context=False))]
+    votes = (vote_counts(own, np.ones(len(own)), grid) for own, grid in zip(numbers, grids, strict=True))
+    return tuple(marginal_from(counts, grid, 0.0) for counts, grid in zip(votes, grids, strict=True))
 
 
 def measured_reference(
@@ -130,10 +127,3 @@ def _error(model: MaskedDiT, denoising: Denoising, examples: Mapping[str, np.nda
 def _some(examples: Mapping[str, np.ndarray], seed: int) -> dict[str, Tensor]:
     rows = np.random.default_rng(seed).integers(0, len(examples["x"]), _MEASURED)
     return {name: torch.from_numpy(np.array(array[rows])) for name, array in examples.items()}
-
-
-def _split(examples: dict[str, np.ndarray], seed: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    order = np.random.default_rng(seed).permutation(len(examples["x"]))
-    held = max(1, int(_HELD_OUT * len(order)))
-    learned, kept = ({name: array[rows] for name, array in examples.items()} for rows in (order[held:], order[:held]))
-    return learned, kept

@@ -7,13 +7,12 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 
 from understudy.errors import InputError
-from understudy.synthesizers.dit.denoising import Prediction
+from understudy.nn.diffusion import Prediction
 from understudy.synthesizers.dit.published import OPERATORS, TIGHTNESS, UNBOUNDED, Bounds, Operator
 from understudy.synthesizers.options import require_above_zero, require_one_of
 
 _TOKENS = 16  # that the default patch cuts a series into at most
 Tightness = Literal["loose", "medium", "tight", "too-tight", "none"]
-Bounded = Literal["both", "condition", "modulation"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +24,6 @@ class Network:
         patch: Steps per token; None cuts a series into at most 16.
         tightness: Share of the reference magnitudes that bounds are set at; "none" is the network without bounds.
         operator: What keeps shift, scale and gate inside their bounds.
-        bounded: "both" the condition (Eq. 5) and what is made of it (Eq. 7), or one of the two alone, to compare.
     """
 
     width: int = 64
@@ -34,13 +32,12 @@ class Network:
     patch: int | None = None
     tightness: Tightness = "medium"
     operator: Operator = "tanh"
-    bounded: Bounded = "both"
 
     def __post_init__(self) -> None:
         require_above_zero(self, "width", "depth", "num_heads", "patch")
         if self.width % (2 * self.num_heads):
             raise InputError(f"width: a multiple of twice num_heads = {self.num_heads} is expected, got {self.width}.")
-        require_one_of(self, tightness=(*TIGHTNESS, "none"), operator=OPERATORS, bounded=get_args(Bounded))
+        require_one_of(self, tightness=(*TIGHTNESS, "none"), operator=OPERATORS)
 
     def patch_for(self, num_steps: int) -> int:
         """Returns the steps per token: the least that divides the series into at most 16, if there is a small one."""
@@ -60,10 +57,7 @@ class Network:
             return UNBOUNDED
         sizes = self.reference if reference is None else np.asarray(reference)
         condition, scale, shift, gate = (TIGHTNESS[self.tightness] * sizes).tolist()
-        if self.bounded == "condition":
-            return Bounds(condition=condition)
-        radius = math.inf if self.bounded == "modulation" else condition
-        return Bounds(condition=radius, scale=scale, shift=shift, gate=gate, operator=self.operator)
+        return Bounds(condition=condition, scale=scale, shift=shift, gate=gate, operator=self.operator)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +74,7 @@ class Recipe:
         warm_up: Iterations over which the learning rate rises; None for a twentieth of all.
         ema: Decay of the running average of parameters that is released.
         clipping_norm: Bound on a unit's gradient.
-        predicts: "velocity", or "noise" as published.
+        predicts: "velocity", "x0", or "noise" as published.
         interpolated: Measure hidden scores from what is shown, by released autocovariances; not as published.
     """
 
@@ -104,7 +98,7 @@ class Recipe:
         require_above_zero(self, "iterations", "batch", "draws", "learning_rate", "clipping_norm")
         if not 0 <= self.ema < 1 or not self.weight_decay >= 0:
             raise InputError(f"ema: 0 to below 1 is expected, got {self.ema}; weight_decay: 0 or more.")
-        require_one_of(self, predicts=("velocity", "noise"))
+        require_one_of(self, predicts=get_args(Prediction))
 
     @property
     def warm_up_iterations(self) -> int:

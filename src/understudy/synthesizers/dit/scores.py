@@ -57,8 +57,7 @@ class NormalScores:
         """Variance of each column's scores over all series, as the released distributions have it."""
         found = np.ones(len(self.marginals))
         for place, (_, size) in self._scaled.items():
-            low, high = self.marginals[place].values_of(_ONE_DEVIATION)
-            found[place] = ((high - low) / 2 / size) ** 2
+            found[place] = (np.ptp(self.marginals[place].values_of(_ONE_DEVIATION)) / 2 / size) ** 2
         return found
 
     def scores(self, values: np.ndarray, static: np.ndarray) -> np.ndarray:
@@ -118,13 +117,6 @@ class NormalScores:
         for place, (centre, size) in self._scaled.items():
             values[:, :, place] = centre + size * scores[:, : self.schema.num_steps, place]
         return values
-
-
-def ranks_by_nodes(scores: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-    """Returns ranks among everything that the network draws, so that released distributions come out as they are."""
-    even = np.linspace(0, 1, nodes.shape[1])
-    columns = [np.interp(scores[:, :, c], nodes[c], even) for c in range(len(nodes))]
-    return np.stack(columns, axis=2)
 
 
 def scaled_channels(schema: Schema) -> list[int]:

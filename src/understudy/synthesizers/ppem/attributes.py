@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Literal
 
@@ -51,22 +51,24 @@ class Attribute:
                 f"sensitive: '{self.name}' can take one value only, so there is nothing to hide. Leave it out."
             )
 
+    @property
+    def is_static(self) -> bool:
+        """Whether its place is one among static columns."""
+        return self.kind in ("static", "label")
+
 
 def parse(schema: Schema, sets: Sequence[str]) -> tuple[tuple[Attribute, ...], ...]:
     """Return the attributes of every sensitive set; refuses none, all, constant ones and any that is named twice."""
     found = tuple(tuple(_attribute(schema, name.strip()) for name in names.split("+")) for names in sets)
-    places = [(attribute.kind, attribute.place) for group in found for attribute in group]
-    if not places:
+    named = list(chain.from_iterable(found))
+    if not named:
         raise InputError(
             "sensitive: at least one attribute is expected. Name a static column, a channel, or a level such as "
             f"mean({schema.channels[0].name})."
         )
-    whole = {place for kind, place in places if kind == "channel"}
-    static = {place for kind, place in places if kind in ("static", "label")}
-    leveled = {place for kind, place in places if kind == "level"}
-    if len(places) != len(whole | leveled) + len(static):
+    if len(named) != len({(attribute.is_static, attribute.place) for attribute in named}):
         raise InputError("sensitive: each column once is expected, in one set and as a whole or by one level.")
-    if len(whole) == schema.num_channels and len(static) == len(schema.static):
+    if sum(attribute.kind != "level" for attribute in named) == schema.num_channels + len(schema.static):
         raise InputError(
             "sensitive: every column is named, and nothing is left to keep. Name fewer, or the level of a channel."
         )
@@ -77,8 +79,7 @@ def _attribute(schema: Schema, name: str) -> Attribute:
     channels, static = [c.name for c in schema.channels], [c.name for c in schema.static]
     level = _LEVEL.fullmatch(name)
     if level is not None and level[2] in channels:
-        place = channels.index(level[2])
-        column = schema.channels[place]
+        column = schema.channels[place := channels.index(level[2])]
         if num_codes(column) is not None:
             raise InputError(f"sensitive: '{level[2]}' holds categories and has no {level[1]}. Name it as it is.")
         return Attribute(name, "level", place, level[1], (Continuous(name, *column.bounds),))
@@ -153,10 +154,10 @@ class Partition:
         return 0 if self.schema.label_column is None else num_labels(self.schema)
 
     @property
-    def _ends(self) -> tuple[int, int, int]:
+    def _ends(self) -> list[int]:
         """Where the series, the static columns and the classes of a row end."""
-        series = self.schema.num_steps * self.encoding.num_channels
-        return series, series + self.encoding.num_static, series + self.encoding.num_static + self._num_labels
+        parts = self.schema.num_steps * self.encoding.num_channels, self.encoding.num_static, self._num_labels
+        return [*accumulate(parts)]
 
     @cached_property
     def _taken(self) -> list[np.ndarray]:
@@ -169,13 +170,11 @@ class Partition:
             if attribute.kind == "label":
                 found.append(np.arange(static, whole))
             elif attribute.kind == "static":
-                column = self.schema.static[attribute.place]
-                first = series + width_of(singles[: singles.index(column)])
-                found.append(np.arange(first, first + width_of((column,))))
+                place = singles.index(self.schema.static[attribute.place])
+                found.append(series + np.arange(width_of(singles[:place]), width_of(singles[: place + 1])))
             else:
-                first = width_of(self.schema.channels[: attribute.place])
-                own = np.arange(first, first + width_of((self.schema.channels[attribute.place],)))
-                found.append((steps + own).ravel())
+                ends = (width_of(self.schema.channels[:end]) for end in (attribute.place, attribute.place + 1))
+                found.append((steps + np.arange(*ends)).ravel())
         return found
 
     @cached_property
@@ -205,9 +204,9 @@ class Partition:
         for attribute, own in zip(self.attributes, self._taken, strict=True):
             wanted = coded[:, begin : begin + width_of(attribute.columns)]
             begin += wanted.shape[1]
-            shape = whole[:, own]
-            move = attribute.kind == "level"
-            whole[:, own] = shape + wanted - LEVELS[attribute.level](shape)[:, None] if move else wanted
+            if attribute.kind == "level":
+                wanted = whole[:, own] + wanted - LEVELS[attribute.level](whole[:, own])[:, None]
+            whole[:, own] = wanted
         series, static, classes = np.split(whole, self._ends[:2], axis=1)
         shaped = series.reshape(len(rest), self.schema.num_steps, self.encoding.num_channels)
         return shaped, static, classes.argmax(axis=1) if self._num_labels else np.zeros(len(rest), int)
@@ -294,12 +293,10 @@ def sample_target(
             parts.append(codes[rng.integers(0, len(codes), (number, len(attribute.columns)))])
         return np.concatenate(parts, axis=1)
     if target == UNIFORM:
-        widths = [num_codes(column) for column in partition.columns]
-        drawn = [
-            rng.uniform(*column.bounds, number) if width is None else rng.integers(0, width, number).astype(float)
-            for column, width in zip(partition.columns, widths, strict=True)
-        ]
-        return np.stack(drawn, axis=1)
+        low, high = np.array([column.bounds for column in partition.columns]).T
+        whole = [num_codes(column) is not None for column in partition.columns]
+        drawn = rng.uniform(low, high + whole, (number, len(low)))  # codes are counted from 0
+        return np.where(whole, np.minimum(np.floor(drawn), high), drawn)
     return table[rng.integers(0, len(table), number)]
 
 

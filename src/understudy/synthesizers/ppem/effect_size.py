@@ -23,7 +23,6 @@ from understudy.statistics.encoding import WORKING_BOUND
 from understudy.synthesizers.ppem.attributes import Attribute
 
 ERROR = 0.05  # probability that a marginal nearer than asked for passes a check
-_UNIT_BOUND = 1.0  # the most one unit's f − μ can weigh: a distance in shares of a range
 _SHARPNESS = 10.0  # inverse temperature of the softmax that represents a category while a generator learns
 _PLACES = np.linspace(-WORKING_BOUND, WORKING_BOUND, 129)[1:-1]  # at which distribution functions are compared
 
@@ -83,14 +82,12 @@ def effect_sizes_of(sets: tuple[tuple[Attribute, ...], ...]) -> tuple[EffectSize
     """Return the effect size of every sensitive set."""
     found, begin = [], 0
     for group in sets:
-        numbers, codes = [], []
-        for width in (num_codes(column) for attribute in group for column in attribute.columns):
-            if width is None:
-                numbers.append(begin)
-            else:
-                codes.append((begin, begin + width))
-            begin += width or 1
-        found.append(EffectSize(tuple(numbers), tuple(codes)))
+        widths = [num_codes(column) for attribute in group for column in attribute.columns]
+        *starts, end = np.cumsum([begin, *(width or 1 for width in widths)]).tolist()
+        places = list(zip(starts, widths, strict=True))
+        codes = tuple((first, first + width) for first, width in places if width)
+        found.append(EffectSize(tuple(first for first, width in places if width is None), codes))
+        begin = end
     return tuple(found)
 
 
@@ -116,7 +113,7 @@ def figure(
 
 def bound_of(size: EffectSize, asked: float, num_released: int) -> float:
     """Return the most that one unit of weight 1 can move `figure`."""
-    return _UNIT_BOUND + asked + size.by_chance(num_released, ERROR / 4)
+    return 1.0 + asked + size.by_chance(num_released, ERROR / 4)  # a unit's f − μ weighs at most 1, a whole range
 
 
 def needed(size: EffectSize, asked: float, units: float, epsilon: float, attempts: int, num_released: int) -> float:

@@ -19,6 +19,7 @@ References: PPEM; Zhao et al., arXiv:1609.03126 (EBGAN); Liu, Lee and Jordan, ar
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -38,26 +39,10 @@ from understudy.statistics.encoding import linear_scales
 from understudy.statistics.facts import facts_of
 from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
 from understudy.synthesizers.options import recipe_of, require_no_guarantee, require_one_of
-from understudy.synthesizers.ppem import effect_size, hot_deck
-from understudy.synthesizers.ppem.attributes import (
-    DIFFERENT,
-    UNIFORM,
-    Partition,
-    Rows,
-    Target,
-    check_target,
-    sample_target,
-    target_table,
-)
+from understudy.synthesizers.ppem import attributes, effect_size, hot_deck, published
+from understudy.synthesizers.ppem.attributes import DIFFERENT, UNIFORM, Partition, Rows, Target
 from understudy.synthesizers.ppem.probes import share_without_support, transformed_copies
-from understudy.synthesizers.ppem.published import (
-    CONDITIONAL,
-    MARGINAL,
-    AdversarialTraining,
-    Lacking,
-    generators_of,
-    sampled,
-)
+from understudy.synthesizers.ppem.published import CONDITIONAL, MARGINAL
 from understudy.synthesizers.ppem.recipe import DEFAULT, PAPER, Recipe
 from understudy.synthesizers.registry import METHODS
 from understudy.synthesizers.sampling import panel_of
@@ -137,7 +122,7 @@ class PPEM(Synthesizer):
 
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
         """Return the check and the releases of `spectral`; in the mode that protects no unit, the training."""
-        check_target(self.target, self._partition(schema).attributes)
+        attributes.check_target(self.target, self._partition(schema).attributes)
         if self.mode != "sound":
             require_no_guarantee(guarantee, self.mode, NOT_PRIVATE)
             entries = [PlanEntry(CHECK, PureDP(_NON_PRIVATE_CHECK))] if self.effect is not None else []
@@ -178,19 +163,17 @@ class PPEM(Synthesizer):
             linear = _linear(learned.panel, partition)
             partition = self._partition(learned.schema, linear)
             rows = partition.rows(learned.panel)
-        table, sizes = target_table(self.target, partition), effect_size.effect_sizes_of(partition.sets)
-        run = _Run(self, partition, rows, table, sizes, learned.population, grant, progress)
-        generators, values = run.accepted(held_out)
-        found = {FIGURES: self._probed(partition, values, partition.decoded(rows.sensitive))}
+        table = attributes.target_table(self.target, partition)
+        generators, values = _Run(self, partition, rows, table, learned.population, grant, progress).accepted(held_out)
+        points = partition.decoded(rows.sensitive)
+        copies = transformed_copies(partition.columns, values, points) if self.has_generator else ()
+        unsupported = share_without_support(partition.encoded(values), partition.encoded(points))
+        found = {
+            FIGURES: np.array([unsupported, *(column.name in copies for column in partition.columns)], dtype=float)
+        }
         if pools:
             return {**hot_deck.imputed(values, pools, partition), **found}
         return {LINEAR: linear, TARGET: table, **to_arrays(generators, GENERATORS), **found}
-
-    def _probed(self, partition: Partition, values: np.ndarray, points: np.ndarray) -> np.ndarray:
-        """Return what probes found, from released and reference values of the sensitive columns."""
-        copies = transformed_copies(partition.columns, values, points) if self.has_generator else ()
-        unsupported = share_without_support(partition.encoded(values), partition.encoded(points))
-        return np.array([unsupported, *(column.name in copies for column in partition.columns)], dtype=np.float64)
 
     def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         """Return series with x′ by the released marginal."""
@@ -199,10 +182,9 @@ class PPEM(Synthesizer):
         partition = self._partition(schema, arrays[LINEAR])
         generators = self.generators(partition, self.seed)
         load_arrays(generators, arrays, GENERATORS)
-        values, rest = self._sampled_rows(partition, generators, arrays[TARGET], request)
-        series, static, classes = partition.joined(values, rest)
+        series, static, classes = partition.joined(*self._sampled_rows(partition, generators, arrays[TARGET], request))
         if request.label is not None:
-            classes = np.full(len(rest), request.label)
+            classes = np.full(request.num_series, request.label)
         missing = np.zeros(len(partition.encoding.static_columns))
         complete = facts_of([], np.ones(1), missing, np.zeros((0, 1)), np.zeros(0))
         return panel_of(schema, request, partition.encoding, complete, classes, (series, static))
@@ -269,15 +251,15 @@ class PPEM(Synthesizer):
     def generators(self, partition: Partition, seed: int) -> nn.ModuleDict:
         """Return generators before they learned anything: of x′ unless a target is stated, of x* as published."""
         pairs = ([MARGINAL] if self.has_generator else []) + ([CONDITIONAL] if self.mode == "lmdp" else [])
-        return generators_of(pairs, partition, self.recipe.width, seed)
+        return published.generators_of(pairs, partition, self.recipe.width, seed)
 
     def values(
         self, partition: Partition, generators: nn.ModuleDict, table: np.ndarray, number: int, rng: np.random.Generator
     ) -> np.ndarray:
         """Return sensitive columns [series, column] by the released marginal."""
         if self.has_generator:
-            return partition.decoded(sampled(generators[MARGINAL], number, rng))
-        return sample_target(self.target, partition, table, number, rng)
+            return partition.decoded(published.sampled(generators[MARGINAL], number, rng))
+        return attributes.sample_target(self.target, partition, table, number, rng)
 
     def _sampled_rows(
         self, partition: Partition, generators: nn.ModuleDict, table: np.ndarray, request: SampleRequest
@@ -289,7 +271,7 @@ class PPEM(Synthesizer):
         if label is not None and partition.hides_label:
             place = [column.name for column in partition.columns].index(partition.schema.label or "")
             values[:, place] = label
-        rest = sampled(generators[CONDITIONAL], len(values), rng, partition.encoded(values))
+        rest = published.sampled(generators[CONDITIONAL], len(values), rng, partition.encoded(values))
         if times == 1:
             return values, rest
         asked = rest[:, rest.shape[1] - partition.num_classes + (label or 0)].reshape(number, times)
@@ -316,10 +298,14 @@ class _Run:
     partition: Partition
     rows: Rows
     table: np.ndarray  # of the target, if that is a public table
-    sizes: tuple[effect_size.EffectSize, ...]
     population: int
     grant: Grant
     progress: Progress
+
+    @cached_property
+    def sizes(self) -> tuple[effect_size.EffectSize, ...]:
+        """The effect size of every sensitive set."""
+        return effect_size.effect_sizes_of(self.partition.sets)
 
     def accepted(self, held_out: PrivateSeries | None) -> tuple[nn.ModuleDict, np.ndarray]:
         """Train until the check passes; nothing of the other attempts leaves."""
@@ -352,33 +338,27 @@ class _Run:
 
     def _trained(self, seed: int) -> nn.ModuleDict:
         """Return the generators of one attempt."""
-        generators = self.method.generators(self.partition, seed)
+        method, generators = self.method, self.method.generators(self.partition, seed)
         if len(generators):
-            rows, recipe = self.rows.at_least_one(), self.method.recipe
-            training = AdversarialTraining(generators, self.partition, rows, recipe, seed, self._lacking())
+            rows, aims = self.rows.at_least_one(), self._lacking if method.effect and method.has_generator else None
+            training = published.AdversarialTraining(generators, self.partition, rows, method.recipe, seed, aims)
             training.run(lambda share: self.progress("training", 0.1 + 0.9 * share))
         return generators
 
-    def _lacking(self) -> Lacking | None:
-        """Return what a marginal generator lacks of the effect size from which the check passes; public."""
-        method = self.method
-        if method.effect is None or not method.has_generator:
-            return None
-        event = self.grant.plan.event(CHECK)
-        assert isinstance(event, PureDP)
-        units = HELD_OUT * self.population / (1 - HELD_OUT)
+    def _lacking(self, generated: Tensor, references: Tensor) -> Tensor:
+        """Return what generated x′ lack of the effect sizes from which the check passes; public."""
         aims = [
-            _AIM * effect_size.needed(size, method.effect, units, event.epsilon, method.attempts, NUM_RELEASED)
-            for size in self.sizes
+            (aim - size.differentiable(generated, references)) for aim, size in zip(self._aims, self.sizes, strict=True)
         ]
+        return torch.stack(aims).clamp_min(0).sum()
 
-        def lacking(generated: Tensor, references: Tensor) -> Tensor:
-            pairs = zip(aims, self.sizes, strict=True)
-            return torch.stack(
-                [(aim - size.differentiable(generated, references)).clamp_min(0) for aim, size in pairs]
-            ).sum()
-
-        return lacking
+    @cached_property
+    def _aims(self) -> list[float]:
+        method, event, units = self.method, self.grant.plan.event(CHECK), HELD_OUT * self.population / (1 - HELD_OUT)
+        assert isinstance(event, PureDP)
+        assert method.effect
+        told = method.effect, units, event.epsilon, method.attempts, NUM_RELEASED
+        return [_AIM * effect_size.needed(size, *told) for size in self.sizes]
 
 
 def _linear(panel: Panel, partition: Partition) -> np.ndarray:
@@ -387,14 +367,11 @@ def _linear(panel: Panel, partition: Partition) -> np.ndarray:
     Privacy: reads private data without any; for the mode that protects no unit.
     """
     schema = partition.schema
-    scales, declared = linear_scales(schema, panel), linear_scales(schema, None)
     columns = [*schema.channels, *partition.encoding.static_columns]
-    for attribute in partition.attributes:
-        if attribute.kind != "label":
-            of = schema.static if attribute.kind == "static" else schema.channels
-            place = columns.index(of[attribute.place])
-            scales[place] = declared[place]
-    return scales
+    hidden = [(schema.static if own.is_static else schema.channels)[own.place] for own in partition.attributes]
+    return np.where(
+        [[column in hidden] for column in columns], linear_scales(schema, None), linear_scales(schema, panel)
+    )
 
 
 def _split(private: PrivateSeries, share: float) -> tuple[PrivateSeries, PrivateSeries]:

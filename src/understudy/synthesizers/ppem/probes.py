@@ -2,6 +2,7 @@
 
 import numpy as np
 from scipy.spatial.distance import cdist
+from scipy.stats import zscore
 
 from understudy.data import Channel
 from understudy.data.channels import num_codes
@@ -30,12 +31,11 @@ def transformed_copies(columns: tuple[Channel, ...], released: np.ndarray, real:
 
 def _affine_copy(released: np.ndarray, real: np.ndarray) -> bool:
     first, second = (np.quantile(values, _QUANTILES) for values in (released, real))
-    spreads = first.std(), second.std()
-    if not min(spreads) > 1e-9:
+    if not min(first.std(), second.std()) > 1e-9:
         return False
-    moved = abs(first.mean() - second.mean()) / spreads[1] > _MOVED or abs(np.log(spreads[0] / spreads[1])) > _MOVED
-    shapes = [(values - values.mean()) / values.std() for values in (first, second)]
-    straight, mirrored = (float(np.abs(shapes[0] - other).mean()) for other in (shapes[1], -shapes[1][::-1]))
+    moved = max(abs(first.mean() - second.mean()) / second.std(), abs(np.log(first.std() / second.std()))) > _MOVED
+    ours, theirs = zscore(first), zscore(second)
+    straight, mirrored = (float(np.abs(ours - other).mean()) for other in (theirs, -theirs[::-1]))
     return (moved and straight < _SAME_SHAPE) or (mirrored < _SAME_SHAPE < straight)
 
 

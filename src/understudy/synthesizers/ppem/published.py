@@ -4,9 +4,10 @@ The penalty keeps the kernel Stein discrepancy between x′ and the density p �
 chance explains (Liu, Lee and Jordan 2016, arXiv:1602.03253). The kernel is k(x, y) = exp(−‖x − y‖²/h); the paper prints
 it without the square, with which its formulas would not follow.
 
-Departures, in the certificate's favour or for speed: LayerNorm takes the place of batch normalisation in generators,
-which are released as a running average unless `ema` is 0, and the slope of an energy is computed by running its layers
-backwards instead of by second derivatives.
+An energy is a density without its partition function: p ∝ exp(−E), and ∇ log p = −∇E does not know the factor. Its
+slope is computed by running its layers backwards instead of by second derivatives. No layer of an energy mixes rows, so
+that each row's gradient is its own. Generators have LayerNorm where the paper has batch normalisation (`norm="batch"`),
+and are released as a running average unless `ema` is 0.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,10 +17,11 @@ from itertools import chain
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
+from understudy.nn.layers import ReversibleLinear
 from understudy.synthesizers.ppem.attributes import Partition, Rows
-from understudy.synthesizers.ppem.networks import Energy, RowGenerator
 from understudy.synthesizers.ppem.recipe import LATENT, Recipe
 from understudy.training.networks import ExponentialMovingAverage
 
@@ -30,8 +32,70 @@ _BETAS = (0.5, 0.9)  # of Adam
 _BLUR = 0.01  # standard deviation of the noise that makes codes look continuous, section 5.2
 _LACKING_ROWS, _LACKING_WEIGHT = 512, 100.0
 _CHUNK = 4096
+SLOPE, _LAYERS = 0.2, 3  # of LeakyReLU below zero; of energies and generators (appendix C)
 
 Lacking = Callable[[Tensor, Tensor], Tensor]  # (generated x′, reference x′) → what is missing of the asked effect size
+
+
+class Energy(nn.Module):
+    """A perceptron E(x | condition) ≥ 0; x and the condition enter by branches of their own.
+
+    Its slope along x is computed by running the layers backwards. LeakyReLU has no curvature, so the gates are
+    constants and only the softplus at the end bends.
+    """
+
+    def __init__(self, num_inputs: int, num_conditions: int, width: int) -> None:
+        super().__init__()
+        self._branch = width // 2 if num_conditions else width
+        self.own = ReversibleLinear(num_inputs, self._branch)
+        self.given = nn.Linear(num_conditions, width - self._branch) if num_conditions else None
+        self.layers = nn.ModuleList(ReversibleLinear(width, width) for _ in range(_LAYERS - 1))
+        self.head = ReversibleLinear(width, 1)
+
+    def forward(self, x: Tensor, condition: Tensor | None = None) -> Tensor:
+        """Return E [row] of x [row, input] given [row, condition]."""
+        return functional.softplus(self._climb(x, condition)[0]).squeeze(1)
+
+    def slope(self, x: Tensor, condition: Tensor | None = None) -> Tensor:
+        """Return ∇E along x [row, input]."""
+        raw, gates = self._climb(x, condition)
+        back = self.head(torch.sigmoid(raw), back=True)
+        for layer, gate in zip(reversed(self.layers), reversed(gates), strict=False):
+            back = layer(back * gate, back=True)
+        return self.own((back * gates[0])[:, : self._branch], back=True)
+
+    def _climb(self, x: Tensor, condition: Tensor | None) -> tuple[Tensor, list[Tensor]]:
+        """Return what enters the softplus, and the slope of every LeakyReLU on the way."""
+        hidden, gates = self.own(x), []
+        if self.given is not None:
+            hidden = torch.cat([hidden, self.given(condition)], 1)
+        for layer in (*self.layers, self.head):
+            gates.append(torch.where(hidden.detach() > 0, 1.0, SLOPE))
+            hidden = layer(hidden * gates[-1])
+        return hidden, gates
+
+
+class RowGenerator(nn.Module):
+    """A residual perceptron; latent and condition enter by branches of their own."""
+
+    def __init__(self, num_latent: int, num_conditions: int, num_outputs: int, width: int) -> None:
+        super().__init__()
+        branch = width // 2 if num_conditions else width
+        self.own = nn.Linear(num_latent, branch)
+        self.given = nn.Linear(num_conditions, width - branch) if num_conditions else None
+        self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(_LAYERS - 1))
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(_LAYERS - 1))
+        self.head = nn.Linear(width, num_outputs)
+
+    def forward(self, latent: Tensor, condition: Tensor | None = None) -> Tensor:
+        """Return rows [row, output]."""
+        hidden = self.own(latent)
+        if self.given is not None:
+            hidden = torch.cat([hidden, self.given(condition)], 1)
+        hidden = functional.leaky_relu(hidden, SLOPE)
+        for layer, norm in zip(self.layers, self.norms, strict=True):
+            hidden = hidden + functional.leaky_relu(norm(layer(hidden)), SLOPE)
+        return self.head(hidden)
 
 
 def generators_of(pairs: Sequence[str], partition: Partition, width: int, seed: int) -> nn.ModuleDict:
@@ -128,8 +192,7 @@ class AdversarialTraining:
 
     def generated(self, pair: str, number: int, given: Tensor | None, coins: torch.Generator) -> Tensor:
         """Return rows of a generator [row, number], with a gradient."""
-        rows: Tensor = self.generators[pair](torch.randn(number, LATENT, generator=coins), given)
-        return rows
+        return self.generators[pair](torch.randn(number, LATENT, generator=coins), given)
 
 
 def _adversarial(energy: Energy, real: Tensor, fake: Tensor, given: Tensor | None, coins: torch.Generator) -> Tensor:
@@ -143,10 +206,9 @@ def raised(energy: Tensor, margin: float) -> Tensor:
     return (margin - energy).clamp_min(0)  # Eq. 6 and 7, second term
 
 
-def between(real: Tensor, generated: Tensor, generator: torch.Generator) -> Tensor:
+def between(real: Tensor, generated: Tensor, coins: torch.Generator) -> Tensor:
     """Return points u · real + (1 − u) · generated, each row with a u of its own."""
-    share = torch.rand(len(real), 1, generator=generator, device=real.device)
-    return share * real + (1 - share) * generated
+    return generated.lerp(real, torch.rand(len(real), 1, generator=coins))
 
 
 def lipschitz_penalty(energy: Energy, at: Tensor, condition: Tensor | None = None) -> Tensor:

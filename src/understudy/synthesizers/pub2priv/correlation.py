@@ -47,8 +47,7 @@ Arrays = Mapping[str, np.ndarray]
 
 def products_bound(context: Context) -> float:
     """Returns the bound on the products of one series: Σ_b ⟨s_b, d_b⟩² ≤ 1 for each factor and column."""
-    num_channels, num_columns = context.schema.num_channels, context.num_columns
-    return float(np.sqrt(num_channels * num_columns))
+    return float(np.sqrt(context.schema.num_channels * context.num_columns))
 
 
 def vote_weight(context: Context) -> float:

@@ -24,7 +24,6 @@ from understudy.synthesizers.pub2priv.recipe import KnowledgeRecipe
 from understudy.training.networks import load_arrays, to_arrays
 
 METHOD = "pub2priv"
-MOST_STEPS = 160  # that θ_T sees at once, as in training
 MIN_STEPS, MAX_FEATURES = 8, 7
 _FEWEST_STEPS = 24  # of simulated windows
 
@@ -80,10 +79,11 @@ class KnowledgeTransformer(nn.Module):
     """θ_T: public context c [unit, step, feature] → z [unit, step, width]. Missing entries of c are NaN."""
 
     def __init__(
-        self, *, width: int = 128, num_heads: int = 8, depth: int = 4, feed_forward: int = 256, dropout: float = 0.05
+        self, *, width: int, num_heads: int, depth: int, feed_forward: int, most_steps: int = 160, dropout: float = 0.05
     ) -> None:
         super().__init__()
         self.shape = {"width": width, "num_heads": num_heads, "depth": depth, "feed_forward": feed_forward}
+        self.shape["most_steps"] = most_steps  # that it sees at once
         self.embed = nn.Linear(2, width)  # the value, and whether it was hidden
         self.layers = nn.ModuleList(TwoAxisLayer(width, num_heads, feed_forward, dropout) for _ in range(depth))
         self.summarise = nn.Linear(width, width)
@@ -119,8 +119,7 @@ class KnowledgeTransformer(nn.Module):
 
 def hide(present: Tensor, generator: torch.Generator, *, share: float = 0.15, longest: int = 20) -> Tensor:
     """Returns which entries [unit, step, feature] to hide: single ones, and in each row one span of 5 to `longest`."""
-    num_units, num_steps, num_features = present.shape
-    single = torch.rand(present.shape, generator=generator) < share
+    (num_units, num_steps, num_features), single = present.shape, torch.rand(present.shape, generator=generator) < share
     rows = (num_units, 1, num_features)
     length = torch.randint(min(5, num_steps), min(longest, num_steps) + 1, rows, generator=generator)
     start = (torch.rand(rows, generator=generator) * (num_steps - length + 1)).long()
@@ -158,7 +157,7 @@ class Knowledge:
     def _of_any_length(self, context: np.ndarray) -> np.ndarray:
         """Returns z; long windows are seen as short as in training: neighbouring steps as one, z drawn between them."""
         steps = context.shape[1]
-        together = -(-steps // MOST_STEPS)
+        together = -(-steps // self.transformer.shape["most_steps"])
         if together == 1:
             return self._embedded(context)
         starts = np.arange(0, steps, together)
@@ -183,13 +182,6 @@ class Knowledge:
 
 
 # --- training on public signals ---------------------------------------------------------------------------------------
-
-
-def simulated(num_windows: int, rng: np.random.Generator) -> np.ndarray:
-    """Returns simulated windows of one length and number of features, both drawn again each time."""
-    return simulate_signals(
-        num_windows, int(rng.integers(_FEWEST_STEPS, MOST_STEPS)), int(rng.integers(1, MAX_FEATURES + 1)), rng
-    )
 
 
 def windows_from(series: np.ndarray, num_steps: int) -> Windows:
@@ -228,7 +220,7 @@ def pretrain(
     torch.manual_seed(seed)
     rng, generator = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
     model = KnowledgeTransformer(**recipe.network)
-    untrained = filling_error(model, held_out, seed)
+    quality = {"error_untrained": filling_error(model, held_out, seed)}
     optimiser = torch.optim.Adam(model.train().parameters(), lr=1e-3)
     rate = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, recipe.iterations, eta_min=1e-4)
     for iteration in range(recipe.iterations):
@@ -238,14 +230,10 @@ def pretrain(
         optimiser.step()
         rate.step()
         progress("knowledge transformer", (iteration + 1) / recipe.iterations)
-    quality = {"error": filling_error(model, held_out, seed), "error_untrained": untrained}
-    facts = {"seed": seed, "effort": asdict(recipe), "versions": versions()}
-    return Pack(
-        method=METHOD,
-        arrays=to_arrays(model, ""),
-        shape=model.shape,
-        provenance={**provenance, **facts, "quality": {name: round(error, 4) for name, error in quality.items()}},
-    )
+    quality["error"] = filling_error(model, held_out, seed)
+    told = {"quality": {name: round(error, 4) for name, error in quality.items()}, "effort": asdict(recipe)}
+    facts = {**provenance, **told, "seed": seed, "versions": versions()}
+    return Pack(method=METHOD, arrays=to_arrays(model, ""), shape=model.shape, provenance=facts)
 
 
 @torch.no_grad()
@@ -258,8 +246,9 @@ def filling_error(model: KnowledgeTransformer, windows: np.ndarray, seed: int) -
 # --- simulated signals ------------------------------------------------------------------------------------------------
 
 
-def simulate_signals(num_windows: int, num_steps: int, num_features: int, rng: np.random.Generator) -> np.ndarray:
-    """Returns windows [window, step, feature], each feature with mean 0 and deviation 1."""
+def simulated(num_windows: int, rng: np.random.Generator, most_steps: int = 160) -> np.ndarray:
+    """Returns standardised windows of one length and number of features, both drawn again each time."""
+    num_steps, num_features = int(rng.integers(_FEWEST_STEPS, most_steps)), int(rng.integers(1, MAX_FEATURES + 1))
     kinds = rng.integers(0, len(_KINDS), num_windows)
     common = _drawn(kinds, num_steps, rng)[:, :, None]
     own = np.stack([_drawn(kinds, num_steps, rng) for _ in range(num_features)], axis=2)

@@ -11,9 +11,8 @@ Notation: x series, c context, z = θ_T(c) [step, condition], t diffusion time, 
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import torch
@@ -23,14 +22,14 @@ from torch.nn import functional
 from understudy.data import Panel
 from understudy.data.channels import num_codes
 from understudy.nn.attention import TimeEmbedding
-from understudy.nn.diffusion import Diffusion
+from understudy.nn.diffusion import Diffusion, Prediction
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics import facts
 from understudy.statistics.columns import classes_of, num_labels
-from understudy.statistics.encoding import Encoding
+from understudy.statistics.encoding import WORKING_BOUND, Encoding
 from understudy.statistics.facts import Facts
 from understudy.synthesizers.base import Progress, SampleRequest
 from understudy.synthesizers.pub2priv.context import Context
@@ -42,6 +41,7 @@ from understudy.training.batches import Batch
 from understudy.training.fit import fit_network, foretold
 from understudy.training.networks import load_arrays, to_arrays
 from understudy.training.plan import TRAINING, charged_config, training_plan
+from understudy.training.private_gradient import Loss
 
 NETWORK = "network."  # prefix of the released parameters
 _PAPER_STEPS = 400  # of Table 3, whose total noise is kept when there are fewer steps
@@ -108,7 +108,7 @@ def schedule(steps: int) -> Diffusion:
     return Diffusion(steps=steps, first_beta=min(1e-4 * pace, 0.5), last_beta=min(0.2 * pace, 0.999))
 
 
-def denoising_loss(diffusion: Diffusion) -> Callable[[nn.Module, Batch, torch.Generator], Tensor]:
+def denoising_loss(diffusion: Diffusion, predicts: Prediction = "noise") -> Loss:
     """Returns ‖ε − θ_DM(x_t, t | z)‖² of each window, the mean over entries that were observed (Eq. 7)."""
 
     def loss(model: nn.Module, batch: Batch, generator: torch.Generator) -> Tensor:
@@ -116,27 +116,29 @@ def denoising_loss(diffusion: Diffusion) -> Callable[[nn.Module, Batch, torch.Ge
         time = diffusion.draw_times(len(x), generator)
         noise = torch.randn(x.shape, generator=generator, dtype=x.dtype)
         predicted = model(diffusion.noised(x, noise, time), time, z)  # x_t of Eq. 2
-        error = torch.where(known, (noise - predicted).square(), 0.0).flatten(1)
+        error = torch.where(known, (diffusion.target(predicts, x, noise, time) - predicted).square(), 0.0).flatten(1)
         return error.sum(1) / known.flatten(1).sum(1).clamp(min=1)
 
     return loss
 
 
 @torch.no_grad()
-def denoise(
-    model: nn.Module, diffusion: Diffusion, condition: np.ndarray, shape: tuple[int, ...], num_steps: int, seed: int
-) -> np.ndarray:
+def denoise(model: nn.Module, recipe: Recipe, condition: np.ndarray, shape: tuple[int, ...], seed: int) -> np.ndarray:
     """Samples x [window, *shape], one for each condition (Eq. 6); by DDPM from as many steps as in the schedule."""
-    generator = torch.Generator().manual_seed(seed)
-    size = max(1, _CHUNK_ENTRIES // max(1, int(np.prod(shape))))
-    parts = [np.zeros((0, *shape))]
+    generator, diffusion = torch.Generator().manual_seed(seed), schedule(recipe.diffusion_steps)
+    limit = WORKING_BOUND if recipe.clipped else math.inf
+    size, parts = max(1, _CHUNK_ENTRIES // max(1, int(np.prod(shape)))), [np.zeros((0, *shape))]
     for first in range(0, len(condition), size):
         given = torch.from_numpy(np.array(condition[first : first + size])).float()
-        start, predict = torch.randn((len(given), *shape), generator=generator), partial(model, z=given)
-        if num_steps >= diffusion.steps:
-            sampled = diffusion.ancestral(predict, start, generator)
+        start = torch.randn((len(given), *shape), generator=generator)
+
+        def predict(noisy: Tensor, time: Tensor, z: Tensor = given) -> Tensor:
+            return diffusion.noise_of(recipe.predicts, model(noisy, time, z), noisy, time)
+
+        if recipe.sampling_steps >= diffusion.steps:
+            sampled = diffusion.ancestral(predict, start, generator, limit)
         else:
-            sampled = diffusion.implicit(predict, start, num_steps)
+            sampled = diffusion.implicit(predict, start, recipe.sampling_steps, limit)
         parts.append(sampled.double().numpy())
     return np.concatenate(parts)
 
@@ -225,7 +227,7 @@ class PublishedDiffusion:
         charged = grant.plan.event(TRAINING)
         fit_network(
             model,
-            denoising_loss(schedule(recipe.diffusion_steps)),
+            denoising_loss(schedule(recipe.diffusion_steps), recipe.predicts),
             self.examples(private.panel, self.encoding(released)),
             private,
             charged_config(charged, private.population, recipe.clipping_norm),
@@ -240,9 +242,7 @@ class PublishedDiffusion:
         schema, recipe, released = self.context.schema, self.recipe, Facts.from_arrays(arrays)
         encoding, classes, model = self.encoding(arrays), sample_classes(released, request), self.network()
         load_arrays(model, arrays, NETWORK)
-        series = denoise(
-            model.train(False), schedule(recipe.diffusion_steps), self.conditions(request.context, classes),
-            (schema.num_steps, encoding.num_channels), recipe.sampling_steps, int(request.rng.integers(2**62)),
-        )  # fmt: skip
+        z, shape = self.conditions(request.context, classes), (schema.num_steps, encoding.num_channels)
+        series = denoise(model.train(False), recipe, z, shape, int(request.rng.integers(2**62)))
         values, scores = encoding.values(series), encoding.ranked(series)
         return request.panel(schema, *released.completed(schema, values, scores, classes, None, request.rng))

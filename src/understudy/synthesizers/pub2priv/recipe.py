@@ -1,10 +1,11 @@
 """Presets of `pub2priv`: public numbers, none of which changes a guarantee by itself."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import ClassVar, Literal
+from dataclasses import dataclass, fields, replace
+from typing import ClassVar, Literal, get_args
 
 from understudy.errors import InputError
+from understudy.nn.diffusion import Prediction
 from understudy.synthesizers.options import require_above_zero, require_one_of
 
 Model = Literal["auto", "regression", "correlation", "diffusion"]
@@ -24,6 +25,8 @@ class Recipe:
         learning_rate: Of Adam.
         ema: Decay of the running average of parameters that is released; 0 releases the last iterate.
         width, layers, heads: Of the residual layers of θ_DM.
+        predicts: What θ_DM says of a noisy series: its "noise" as published, "x0" or "velocity".
+        clipped: Keep x₀ inside the working bounds at every step of sampling; not as published.
         diffusion_steps: Steps of the noise schedule; the total noise is that of the paper's 400.
         sampling_steps: Steps of DDIM; at least `diffusion_steps` means DDPM.
     """
@@ -38,12 +41,15 @@ class Recipe:
     width: int = 256
     layers: int = 4
     heads: int = 8
+    predicts: Prediction = "velocity"
+    clipped: bool = True
     diffusion_steps: int = 400
     sampling_steps: int = 400
 
     def __post_init__(self) -> None:
-        require_one_of(self, model=("auto", "regression", "correlation", "diffusion"))
-        require_above_zero(self, *(field.name for field in fields(self) if field.name not in ("model", "ema")))
+        require_one_of(self, model=get_args(Model), predicts=get_args(Prediction))
+        words = ("model", "predicts", "clipped", "ema")
+        require_above_zero(self, *(field.name for field in fields(self) if field.name not in words))
         if not 0 <= self.ema < 1:
             raise InputError(f"ema: a number from 0 to below 1 is expected, got {self.ema}.")
         if self.width % self.heads:
@@ -52,17 +58,31 @@ class Recipe:
 
 @dataclass(frozen=True, kw_only=True)
 class KnowledgeRecipe:
-    """Shape of θ_T and how long it is trained on public signals; the pack of the package by default."""
+    """Shape of θ_T and how long it is trained on public signals; the pack of the package by default.
+
+    Attributes:
+        network: Arguments of `KnowledgeTransformer`; windows of more than its `most_steps` are seen coarsely.
+    """
 
     network: Mapping[str, int]
     iterations: int = 800
     batch: int = 24
 
+    def of_size(self, **sizes: int | None) -> "KnowledgeRecipe":
+        """Returns the recipe with some sizes replaced; None leaves one as it is."""
+        told = {name: size for name, size in sizes.items() if size is not None}
+        iterations = told.pop("iterations", self.iterations)
+        network = {**self.network, **told}
+        if min(iterations, *network.values()) < 1 or network["width"] % (2 * network["num_heads"]):
+            raise InputError("width: a multiple of twice the number of heads is expected; other sizes: 1 or more.")
+        return replace(self, network=network, iterations=iterations)
+
 
 DEFAULT = Recipe()
-PAPER = Recipe(model="diffusion")
-_GENERAL = {"width": 64, "num_heads": 4, "depth": 2, "feed_forward": 128}
-_TABLE_3 = {"width": 128, "num_heads": 8, "depth": 4, "feed_forward": 256}  # 8 layers, 4 on each axis
+PAPER = Recipe(model="diffusion", predicts="noise", clipped=False)
+_GENERAL = {"width": 64, "num_heads": 4, "depth": 2, "feed_forward": 128, "most_steps": 160}
+# Table 3 has 8 layers, here 4 on each axis; series of 360 days are seen whole.
+_TABLE_3 = {"width": 128, "num_heads": 8, "depth": 4, "feed_forward": 256, "most_steps": 366}
 KNOWLEDGE_RECIPES = {
     "default": KnowledgeRecipe(network=_GENERAL),
     "paper": KnowledgeRecipe(network=_TABLE_3),

@@ -242,13 +242,13 @@ def recurrent(
     def linears(seen: Tensor, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> tuple[Tensor, Pull]:
         from_x = linear(module, {"weight": w_ih, "bias": b_ih}, collector, seen)
         states: list[Tensor] = []
-        # Nothing, added to every pull: its gradient is that of the pulls of all steps at once.
-        tap = observe(collector, torch.zeros_like(from_x), _record_pulls, None, states, w_hh, b_hh)
-        bias = None if b_hh is None else b_hh.detach()
+        # What every pull begins with: its gradient is that of the pulls of all steps at once.
+        begin = torch.zeros_like(from_x) if b_hh is None else b_hh.detach().expand_as(from_x).clone()
+        taps = observe(collector, begin, _record_pulls, None, states, w_hh, b_hh).unbind(1)
 
         def pull(h: Tensor, step: int) -> Tensor:
             states.append(h.detach())
-            return functional.linear(h, w_hh.detach(), bias) + tap[:, step]
+            return torch.addmm(taps[step], h, w_hh.detach().t())
 
         return from_x, pull
 

@@ -80,7 +80,7 @@ class Products:
 
     def add_to(self, target: Tensor, factors: Tensor) -> None:
         scaled = self.outputs * factors.view(-1, 1, 1)
-        target.addmm_(scaled.flatten(0, 1).t(), self.inputs.double().flatten(0, 1))
+        target.addmm_(scaled.flatten(0, 1).t(), self.inputs.to(target).flatten(0, 1))
 
     def without(self, broken: Tensor) -> "Products":
         return Products(_zeroed(self.outputs, broken), _zeroed(self.inputs, broken))
@@ -134,16 +134,6 @@ class Record:
 
     def is_empty(self) -> bool:
         return not self.kept and self.outer is None and self.rows is None
-
-    def require_precision(self, precision: torch.dtype) -> None:
-        """Refuses gradients in half precision, whose norms round by more than the clip margin pays for."""
-        factors = [] if self.outer is None else list(vars(self.outer).values())
-        found = [*self.kept.values(), *factors, *([] if self.rows is None else [self.rows.value])]
-        if any(part.dtype != precision for part in found):
-            raise UnsafeModule(
-                "Expected gradients in the precision of their parameters, got others. Leave autocast and casts to half "
-                "precision out of the model and its loss."
-            )
 
     def unify(self, parameter: Tensor, num_units: int) -> None:
         """Turns several forms into one kept gradient, since norms of summands do not add up."""
@@ -337,13 +327,13 @@ class Collector:
 
     def keep(self, parameter: nn.Parameter, per_unit: Tensor, part: int | None = None) -> None:
         """Adds a per-unit gradient [unit, …] of the parameter, or of its slab `part` in the last dimension."""
-        kept = self._record(parameter).kept
+        kept = self._record(parameter, per_unit).kept
         flat = per_unit if per_unit.ndim == 2 else per_unit.reshape(self.num_units, -1)
         kept[part] = kept[part] + flat if part in kept else flat
 
     def keep_product(self, parameter: nn.Parameter, left: Tensor, right: Tensor, part: int | None = None) -> None:
         """Adds left @ right, both [unit, …, …], in pooled memory."""
-        kept = self._record(parameter).kept
+        kept = self._record(parameter, left, right).kept
         shape = (self.num_units, left.shape[1], right.shape[2])
         if part in kept:
             kept[part] = torch.baddbmm(kept[part].view(shape), left, right).flatten(1)
@@ -353,7 +343,7 @@ class Collector:
 
     def add(self, parameter: nn.Parameter, new: Outer | Products) -> None:
         """Adds the sum of one outer product, or of several, per unit."""
-        record = self._record(parameter)
+        record = self._record(parameter, *vars(new).values())
         if record.is_empty():
             record.outer = new
             return
@@ -366,7 +356,7 @@ class Collector:
 
     def rows(self, parameter: nn.Parameter, index: Tensor, value: Tensor) -> None:
         """Adds `value` [unit, entry, channel] to rows `index` [unit, entry] of a table."""
-        record, new = self._record(parameter), Rows.of(index, value, parameter.shape[0])
+        record, new = self._record(parameter, value), Rows.of(index, value, parameter.shape[0])
         if record.is_empty():
             record.rows = new
         else:
@@ -394,7 +384,6 @@ class Collector:
     def unify(self) -> None:
         """Brings every parameter to one exact form; nothing may be left afterwards."""
         for key, record in self._records.items():
-            record.require_precision(self._parameters[key].dtype)
             record.unify(self._parameters[key], self.num_units)
 
     def norms(self, among: Collection[int] | None = None) -> Tensor:
@@ -449,5 +438,14 @@ class Collector:
             for key, parameter in self._parameters.items()
         }
 
-    def _record(self, parameter: nn.Parameter) -> Record:
-        return self._records.setdefault(id(parameter), Record())
+    def _record(self, parameter: nn.Parameter, *parts: Tensor) -> Record:
+        """Returns what is known of a parameter; refuses half precision, whose norms round by more than the margin."""
+        for part in parts:
+            if part.dtype != parameter.dtype:
+                raise UnsafeModule(
+                    "Expected gradients in the precision of their parameters, got others. Leave autocast and casts to "
+                    "half precision out of the model and its loss."
+                )
+        if id(parameter) not in self._records:
+            self._records[id(parameter)] = Record()
+        return self._records[id(parameter)]

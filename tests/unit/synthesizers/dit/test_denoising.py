@@ -92,7 +92,7 @@ def test_the_velocity_of_standard_normal_scores_can_not_be_guessed_from_what_is_
     x, noise = torch.randn(2, 200_000, generator=torch.Generator().manual_seed(3))
     for time in (10, 500, 900):
         at = torch.full((200_000,), time)
-        noisy, velocity = DDPM.noised(x, noise, at), DDPM.velocity(x, noise, at)
+        noisy, velocity = DDPM.noised(x, noise, at), DDPM.target("velocity", x, noise, at)
         assert abs(float(torch.corrcoef(torch.stack([noisy, velocity]))[0, 1])) < 0.02
 
 

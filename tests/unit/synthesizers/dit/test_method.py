@@ -12,7 +12,7 @@ from tests.unit.synthesizers.spectral.recording import MUCH, Tape, listening
 from understudy.data import Panel, Population, PrivacyUnit
 from understudy.data.masks import MASKS
 from understudy.errors import InputError, MissingData
-from understudy.evaluate.fillings import counted, interval_coverage, squared_error
+from understudy.evaluation.fillings import counted, interval_coverage, squared_error
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import SubsampledGaussian
 from understudy.privacy.ledger import Ledger

@@ -1,10 +1,12 @@
 """The transformer that fills gaps reads what it is shown and nothing else."""
 
+from typing import get_args
+
 import pytest
 import torch
 
 from understudy.errors import InputError
-from understudy.nn.diffusion import Diffusion
+from understudy.nn.diffusion import Diffusion, Prediction
 from understudy.synthesizers.dit.published import Bounds, DiTBlock, MaskedDiT, conditioning_names, shown_statistics
 
 
@@ -88,11 +90,13 @@ def test_bounds_reach_every_block_and_the_last_layer() -> None:
     assert [module.bounds.gate for module in (*(b.condition for b in model.blocks), model.condition)] == [0.1] * 3
 
 
-def test_velocity_and_noise_say_the_same() -> None:
+@pytest.mark.parametrize("predicts", get_args(Prediction))
+def test_every_prediction_says_the_same_noise(predicts: Prediction) -> None:
     diffusion, time = Diffusion(steps=100, last_beta=0.02, schedule="linear"), torch.tensor([0, 50, 99])
     x, noise = torch.randn(3, 4, 2), torch.randn(3, 4, 2)
     noisy = diffusion.noised(x, noise, time)
-    assert torch.allclose(diffusion.noise_of(diffusion.velocity(x, noise, time), noisy, time), noise, atol=1e-5)
+    told = diffusion.noise_of(predicts, diffusion.target(predicts, x, noise, time), noisy, time)
+    assert torch.allclose(told, noise, atol=1e-4)
 
 
 def test_all_blocks_see_the_condition_inside_the_ball() -> None:

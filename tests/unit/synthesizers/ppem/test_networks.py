@@ -7,9 +7,10 @@ import torch
 from torch import Tensor, nn
 
 from understudy.nn.layers import ReversibleLinear
-from understudy.synthesizers.ppem.networks import Energy, RowGenerator
 from understudy.synthesizers.ppem.published import (
     CRITICAL_VALUE,
+    Energy,
+    RowGenerator,
     between,
     lipschitz_penalty,
     median_bandwidth,

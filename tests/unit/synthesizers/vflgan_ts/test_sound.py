@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from tests.unit.synthesizers.vflgan_ts.toy import NAMES, SMALL, World, clipped, rows, sound_plan, world
-from understudy.audit.scores import Scores, audit_scores
+from understudy.auditing.scores import Scores, audit_scores
 from understudy.privacy import accounting
 from understudy.privacy.events import Gaussian
 from understudy.privacy.noise import NoiseSource

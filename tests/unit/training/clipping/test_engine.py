@@ -314,14 +314,17 @@ def test_rows_that_nearly_cancel_weigh_no_more_than_the_clip(width: int, apart: 
         x = x * (1 + 1e-3 * torch.randn(width))
 
 
-@pytest.mark.parametrize(("rows", "places"), [(2, 8), (3, 8), (4, 8), (5, 80), (7, 60)])
-def test_long_rows_that_cancel_swallow_no_other_units(rows: int, places: int) -> None:
+@pytest.mark.parametrize(
+    ("rows", "width", "units", "places"),
+    [(2, 128, 400, 8), (3, 128, 400, 8), (4, 128, 400, 8), (5, 128, 400, 80), (7, 128, 400, 60), (11, 256, 62, 62)],
+)
+def test_long_rows_that_cancel_swallow_no_other_units(rows: int, width: int, units: int, places: int) -> None:
     """A unit of nothing but +big and −big, anywhere among others, moves the sum by no more than the clip.
 
     Matrix products add up rows in blocks; where big ends one block and −big begins the next, a float32 sum loses all
     units of that block (several times the clip at the 77th of 400 units of five rows).
     """
-    width, units = 128, 400
+    middle = min(76, units // 2)
     model, one = nn.Linear(width, width, bias=False), torch.full((width,), width**-0.5)
     x, slope = (0.9 * one).expand(units, rows, width), one.expand(units, rows, width)
     odd, odd_slope = torch.zeros(1, rows, width), torch.zeros(1, rows, width)
@@ -331,7 +334,7 @@ def test_long_rows_that_cancel_swallow_no_other_units(rows: int, places: int) ->
         return engine_sum(model, lambda: (model(x) * slope).sum(2), len(x), clip=1.0).double()
 
     without = total(x, slope)
-    for place in range(max(0, 76 - places // 2), 76 + places // 2):
+    for place in range(max(0, middle - places // 2), middle + places // 2):
         among = [torch.cat([all_[:place], own, all_[place:]]) for all_, own in ((x, odd), (slope, odd_slope))]
         assert float((total(*among) - without).norm()) <= 1.0
 

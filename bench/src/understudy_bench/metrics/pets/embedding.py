@@ -14,9 +14,9 @@ from scipy.optimize import linear_sum_assignment
 from torch import nn
 
 from understudy.data import Panel
-from understudy.evaluate.measures import RankedPools
-from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
-from understudy.evaluate.panels import Comparison, Scale
+from understudy.evaluation.measures import RankedPools
+from understudy.evaluation.metric import Effort, Measured, Metric, Undefined
+from understudy.evaluation.panels import Comparison, Scale
 from understudy.synthesizers.pets.modules import EncoderSimilarity
 from understudy.synthesizers.pets.networks import TS2Vec
 from understudy.synthesizers.pets.pretraining import train_ts2vec

@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from understudy.data import Panel
-from understudy.evaluate.metric import Effort, Measure, Measured, Metric, Undefined
-from understudy.evaluate.panels import Comparison
+from understudy.evaluation.metric import Effort, Measure, Measured, Metric, Undefined
+from understudy.evaluation.panels import Comparison
 from understudy_bench.metrics.naive import NaiveError, naive_errors, naive_parts, season_steps
 from understudy_bench.metrics.networks import Schedule, deal, perceptron, seeded, seeds, tensor, train_epochs
 

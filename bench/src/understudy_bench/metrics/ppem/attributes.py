@@ -4,9 +4,9 @@ import numpy as np
 
 from understudy.data import Channel
 from understudy.data.channels import num_codes
-from understudy.evaluate.measures import Aspect, cell_counts, mean_figure, of_sums
-from understudy.evaluate.metric import Effort, Measured, Metric
-from understudy.evaluate.panels import Comparison
+from understudy.evaluation.measures import Aspect, cell_counts, mean_figure, of_sums
+from understudy.evaluation.metric import Effort, Measured, Metric
+from understudy.evaluation.panels import Comparison
 
 _MAX_VALUES = 2_000
 

@@ -10,10 +10,10 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from understudy.evaluate.general.neighbours import flat_series
-from understudy.evaluate.measures import drawn_units
-from understudy.evaluate.metric import Effort, Measured, Metric
-from understudy.evaluate.panels import Comparison
+from understudy.evaluation.general.neighbours import flat_series
+from understudy.evaluation.measures import drawn_units
+from understudy.evaluation.metric import Effort, Measured, Metric
+from understudy.evaluation.panels import Comparison
 from understudy.synthesizers.ppem.published import normalised_discrepancy
 from understudy_bench.metrics.kernels import (
     DRAWS,

@@ -6,8 +6,8 @@ from functools import lru_cache
 import numpy as np
 
 from understudy.data import Panel
-from understudy.evaluate.metric import Undefined
-from understudy.evaluate.panels import Scale
+from understudy.evaluation.metric import Undefined
+from understudy.evaluation.panels import Scale
 
 NUM_COMPONENTS = 5  # as in the study of the PPEM paper, section 5.1
 NUM_DIMENSIONS = 5

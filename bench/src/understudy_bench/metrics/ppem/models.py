@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from understudy.data.channels import num_codes
-from understudy.evaluate.measures import drawn_units, largest
-from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
-from understudy.evaluate.panels import Comparison
+from understudy.evaluation.measures import drawn_units, largest
+from understudy.evaluation.metric import Effort, Measured, Metric, Undefined
+from understudy.evaluation.panels import Comparison
 from understudy_bench.metrics.ppem.rows import MAX_ROWS, Rows, static_features
 
 _MIN_POSITIVES = 10

@@ -6,7 +6,7 @@ import numpy as np
 
 from understudy.data import Channel, Panel
 from understudy.data.channels import num_codes
-from understudy.evaluate.panels import Comparison
+from understudy.evaluation.panels import Comparison
 
 MAX_ROWS = 5_000
 

@@ -1,6 +1,6 @@
 """The metrics of Pub2Priv (section 6 and App. F)."""
 
-from understudy.evaluate.metric import Metric
+from understudy.evaluation.metric import Metric
 from understudy_bench.metrics.pub2priv.context import METRICS as _CONTEXT
 from understudy_bench.metrics.pub2priv.distributions import METRICS as _DISTRIBUTIONS
 from understudy_bench.metrics.pub2priv.neighbours import METRICS as _NEIGHBOURS

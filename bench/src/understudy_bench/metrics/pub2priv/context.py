@@ -6,8 +6,8 @@ import numpy as np
 
 from understudy.data import Panel
 from understudy.data.channels import num_codes
-from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
-from understudy.evaluate.panels import Comparison
+from understudy.evaluation.metric import Effort, Measured, Metric, Undefined
+from understudy.evaluation.panels import Comparison
 from understudy.nn.nearest import nearest
 from understudy_bench.metrics.distances import bootstrap_mean
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from understudy.evaluate.measures import Aspect, RankedPools, autocorrelations, mean_figure
-from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
-from understudy.evaluate.panels import Comparison
+from understudy.evaluation.measures import Aspect, RankedPools, autocorrelations, mean_figure
+from understudy.evaluation.metric import Effort, Measured, Metric, Undefined
+from understudy.evaluation.panels import Comparison
 
 MOST_LAGS = 30
 _NO_PAIRS = "no two neighbouring steps were observed; bring series with fewer gaps."

@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 from scipy.stats import entropy
 
-from understudy.evaluate.metric import Effort, Measured, Metric
-from understudy.evaluate.panels import Comparison
+from understudy.evaluation.metric import Effort, Measured, Metric
+from understudy.evaluation.panels import Comparison
 from understudy.nn.nearest import nearest
 from understudy_bench.metrics.distances import bootstrap_mean
 

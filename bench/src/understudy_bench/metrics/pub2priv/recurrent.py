@@ -11,8 +11,8 @@ from sklearn.metrics import roc_auc_score
 from torch import Tensor
 from torch.nn import functional
 
-from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
-from understudy.evaluate.panels import Comparison
+from understudy.evaluation.metric import Effort, Measured, Metric, Undefined
+from understudy.evaluation.panels import Comparison
 from understudy_bench.metrics.naive import naive_errors
 from understudy_bench.metrics.networks import Recurrent, deal, seeded, seeds, tensor, train_iterations
 

@@ -1,6 +1,6 @@
 """The metrics of VFLGAN-TS (section 5)."""
 
-from understudy.evaluate.metric import Metric
+from understudy.evaluation.metric import Metric
 from understudy_bench.metrics.vertical.distances import METRICS as _DISTANCES
 from understudy_bench.metrics.vertical.sine import METRICS as _SINE
 from understudy_bench.metrics.vertical.tasks import METRICS as _TASKS

@@ -6,9 +6,9 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-from understudy.evaluate.measures import Aspect, RankedPools, autocorrelations, mean_figure, of_sums
-from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
-from understudy.evaluate.panels import Comparison
+from understudy.evaluation.measures import Aspect, RankedPools, autocorrelations, mean_figure, of_sums
+from understudy.evaluation.metric import Effort, Measured, Metric, Undefined
+from understudy.evaluation.panels import Comparison
 from understudy_bench.metrics.distances import bootstrap
 
 MATCHED = 128  # series of each side for the distance of whole steps, as the code released with VFLGAN-TS draws

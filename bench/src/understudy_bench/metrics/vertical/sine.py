@@ -5,9 +5,9 @@ The sets are known by their schema's name, `sine-2` or `sine-6`, and their numbe
 
 import numpy as np
 
-from understudy.evaluate.measures import Aspect, RankedPools, mean_figure
-from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
-from understudy.evaluate.panels import Comparison
+from understudy.evaluation.measures import Aspect, RankedPools, mean_figure
+from understudy.evaluation.metric import Effort, Measured, Metric, Undefined
+from understudy.evaluation.panels import Comparison
 from understudy_bench.metrics.distances import bootstrap_mean
 from understudy_bench.metrics.vertical.distances import summed
 

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from understudy.data import Panel
-from understudy.evaluate.metric import Effort, Measure, Measured, Metric, Undefined
-from understudy.evaluate.panels import Comparison, Scale
+from understudy.evaluation.metric import Effort, Measure, Measured, Metric, Undefined
+from understudy.evaluation.panels import Comparison, Scale
 from understudy_bench.metrics.forecasting import BATCH, HIDDEN, PUBLISHED_EPOCHS, last_step_error, train_forecaster
 from understudy_bench.metrics.naive import naive_errors, naive_parts
 from understudy_bench.metrics.networks import (

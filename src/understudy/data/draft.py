@@ -1,0 +1,467 @@
+"""Schemas that leave facts open: drafting one from column names and types, what is open, and how to fill it in.
+
+No value is looked at unless allowed: bounds, categories, population and budget are for a person to say or to buy.
+"""
+
+import difflib
+import itertools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from understudy.data.channels import Binary, Categorical, Channel, Continuous, Integer, undeclared
+from understudy.data.dtypes import FLOAT_DTYPES, INTEGER_DTYPES, TEXT_DTYPES, TIMESTAMP, schema_dtype
+from understudy.data.io.databases import DatabaseTable, is_database
+from understudy.data.io.frames import form_of, frame_types
+from understudy.data.io.sources import alike, csv_header, readable, unreadable, without_mark
+from understudy.data.io.stores import existing
+from understudy.data.schema import (
+    CHANNELS,
+    BudgetDeclaration,
+    CsvFormat,
+    Population,
+    PrivacyUnit,
+    Schema,
+    column_names,
+)
+from understudy.data.timegrid import Time, chosen_dtype
+from understudy.errors import DataError, InputError
+
+Interval = tuple[float, float]
+PEEKED_ROWS = 1000
+STATEMENT = (
+    f"the text shape of up to {PEEKED_ROWS} rows of every column: whether all of it reads as whole numbers, numbers, "
+    "true/false, timestamps, or none of these. No value, category, bound or count is taken over"
+)
+_NO_ROW = "# Written from column names and types only; no value was read. Complete what says TODO."
+_PEEKED = f"# Peeked: kinds of columns come from a look at {STATEMENT}. This look is not protected by any guarantee."
+_AXIS = ("time.frequency", "time.start", "time.steps")
+_TIME_NAMES = ("timestamp", "time", "datetime", "date", "date_time", "ts", "when", "day", "hour", "step")
+_UNIT_NAMES = (
+    *("household", "home", "house", "meter", "patient", "subject", "person", "customer", "client", "user"),
+    *("member", "account", "card", "employee", "student", "device", "vehicle", "sensor", "station"),
+    *("entity", "unit", "series", "id"),
+)
+
+
+class AlikeColumns(DataError):
+    """Many column names follow one pattern and may be identifiers; nothing was written."""
+
+
+@dataclass(frozen=True)
+class MissingFact:
+    """A public fact that a draft leaves open: its key in the schema, what is asked, and how it is said."""
+
+    key: str
+    asks: str
+    example: str
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.asks}, such as with_facts({self.example})"
+
+
+def draft_schema(source: Any, **facts: Any) -> str:
+    """Returns the text of a schema that a person has to complete; the arguments are those of `Schema.draft`.
+
+    Loading the draft is refused, naming the first key to fill in.
+    """
+    peeked = facts.get("peek") and isinstance(source, str | Path) and Path(source).suffix.lower() == ".csv"
+    first = f"{_PEEKED} Complete what says TODO." if peeked else _NO_ROW
+    return f"{first}\n{draft(source, **facts).dumps()}"
+
+
+def draft(
+    source: Any,
+    *,
+    unit: str | None = None,
+    time: str | None = None,
+    name: str | None = None,
+    series: str | None = None,
+    static: tuple[str, ...] = (),
+    ignore: tuple[str, ...] = (),
+    zone: str | None = None,
+    csv: CsvFormat | None = None,
+    peek: bool = False,
+    columns_are_public: bool = False,
+) -> Schema:
+    """Returns the draft that `Schema.draft` documents."""
+    if isinstance(source, np.ndarray):
+        return _draft_of_array(source, name or "population")
+    path = existing(Path(source)) if isinstance(source, str | Path) and not is_database(source) else None
+    is_csv, written = path is not None and path.suffix.lower() == ".csv", csv or CsvFormat()
+    with unreadable("table" if path is None else path.name):
+        arrow = _types(source, path, written)
+        names = arrow.names  # decoded only now
+    _check_names(names, columns_are_public=columns_are_public)  # before any row is looked at
+    if path is not None and is_csv and peek:
+        arrow = _peek_types(path, names, written)
+    ignore, static = _listed(ignore, names, "ignore"), _listed(static, names, "static")
+    arrow = pa.schema([field for field in arrow if field.name not in ignore])
+    time = _column_named(time, names, "time") or _pick_time(arrow)
+    unit = _column_named(unit, names, "unit") or _pick_unit(arrow, time)
+    series = _column_named(series, names, "series")
+    columns = [_column(field) for field in arrow if field.name not in (time, unit, series)]
+    if not columns:
+        raise DataError("A column besides unit and time is expected, to make series of. Bring a table that has one.")
+    steady = [c for c in columns if c.name in static or isinstance(c, Categorical)]
+    absent = {"population": True, "unit.column": unit is None, "time.column": time is None}
+    untyped = [f"{c.name}.kind" for c in columns if pa.types.is_null(arrow.field(c.name).type)]
+    return Schema(
+        name=name or (path.stem if path else DatabaseTable.at(source).name if is_database(source) else "population"),
+        population=Population(),
+        unit=PrivacyUnit(column=unit, dtype=_unit_dtype(unit, arrow)),
+        time=_time(time, arrow, zone, series, from_text=is_csv),
+        channels=tuple(column for column in columns if column not in steady),
+        static=tuple(steady),
+        ignore=ignore,
+        columns=tuple(arrow.names),
+        csv=written if is_csv else CsvFormat(),
+        frame=form_of(source),
+        undecided=(*(key for key, missing in absent.items() if missing), *_AXIS, *untyped),
+    )
+
+
+def missing_facts(schema: Schema) -> tuple[MissingFact, ...]:
+    """Returns what a person has to say before data is read, in the order of the schema."""
+    found = [MissingFact(key, *_ASKED[key]) for key in schema.undecided if key in _ASKED]
+    columns = [*schema.channels, *schema.static, *schema.context]
+    for column in columns:
+        name, open_fact = column.name, undeclared(column)
+        if f"{name}.kind" in schema.undecided:
+            example = f'bounds={{"{name}": (0, 1)}}) or with_facts(categories={{"{name}": ["a", "b"]}}'
+            found.append(MissingFact(f"{name}.kind", "what the column holds: numbers, categories or yes/no", example))
+        elif open_fact == "categories":
+            example = f'categories={{"{name}": ["a", "b"]}}'
+            found.append(MissingFact(f"{name}.categories", "every category there can be", example))
+        elif open_fact:
+            told = "the smallest and the largest value there can be"
+            found.append(MissingFact(f"{name}.{open_fact}", told, f'bounds={{"{name}": (0, 1)}}'))
+    if schema.budget is None and schema.undecided:
+        found.append(MissingFact("budget", "all that may ever be spent on this population", "budget=3.0"))
+    return tuple(found)
+
+
+_ASKED = {
+    "population": ("how many units there are", "population=10_000"),
+    "unit.column": ("the column that says whose rows they are", 'unit="household"'),
+    "time.column": ("the column of times", 'time="timestamp"'),
+    "time.frequency": ("the distance between two steps", 'frequency="1h"'),
+    "time.start": ("the timestamp of the first step", 'start="2024-01-01"'),
+    "time.steps": ("the number of steps of the longest series", "steps=168"),
+}
+
+
+def with_facts(
+    schema: Schema,
+    *,
+    population: int | Population | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    categories: Mapping[str, Any] | None = None,
+    kinds: Mapping[str, str] | None = None,
+    columns: Mapping[str, Mapping[str, Any]] | None = None,
+    context: tuple[str, ...] = (),
+    unit: str | None = None,
+    time: str | None = None,
+    budget: float | BudgetDeclaration | None = None,
+    **facts: Any,
+) -> Schema:
+    """Returns the schema that `Schema.with_facts` documents."""
+    decided = {
+        key for key, given in (("population", population), ("unit.column", unit), ("time.column", time)) if given
+    }
+    axis = {key: facts.pop(key) for key in [part.name for part in fields(Time)] if key in facts}
+    changes: dict[str, Any] = _schema_fields(facts)
+    if population is not None:
+        changes["population"] = population if isinstance(population, Population) else Population(population)
+    if budget is not None:
+        declared = budget if isinstance(budget, BudgetDeclaration) else BudgetDeclaration(epsilon=float(budget))
+        changes["budget"] = declared
+    told: dict[str, dict[str, Any]] = {name: dict(more) for name, more in (columns or {}).items()}
+    for name, (low, high) in (bounds or {}).items():
+        told.setdefault(name, {}).update(low=low, high=high)
+    for name, listed in (categories or {}).items():
+        told.setdefault(name, {}).update(categories=tuple(listed))
+    kinds = {**dict.fromkeys(categories or {}, "categorical"), **(kinds or {})}
+    decided |= {f"{name}.kind" for name in (*(bounds or {}), *kinds)} | {f"time.{key}" for key in axis}
+    taken = (unit, time, *changes.get("ignore", ()))
+    groups = _told_columns(schema, told, kinds, context)
+    changes |= {group: tuple(c for c in columns if c.name not in taken) for group, columns in groups.items()}
+    if unit is not None:
+        changes["unit"] = replace(schema.unit, column=unit)
+    changes["time"] = changed = _with_axis(schema.time, axis if time is None else {**axis, "column": time})
+    decided |= {"time.start"} if changed.counts_steps or changed.align == "relative" else set()
+    changes["columns"] = tuple(name for name in schema.columns if name not in changes.get("ignore", ()))
+    return replace(schema, **changes, undecided=tuple(k for k in schema.undecided if k not in decided))
+
+
+def still_open(schema: Schema) -> tuple[str, ...]:
+    """Returns the columns of which a draft leaves bounds, categories or the kind open."""
+    columns = (*schema.channels, *schema.static, *schema.context)
+    return tuple(c.name for c in columns if undeclared(c) or f"{c.name}.kind" in schema.undecided)
+
+
+def private_column(schema: Schema, name: str) -> Channel:
+    """Returns the channel or static column of that name."""
+    columns = {column.name: column for column in (*schema.channels, *schema.static)}
+    if name not in columns:
+        raise InputError(f"Column: one of {', '.join(columns)} is expected, got '{name}'.{_nearest(name, columns)}")
+    return columns[name]
+
+
+def with_fields(schema: Schema, changes: Mapping[str, Mapping[str, Any]]) -> Schema:
+    """Returns the schema with other fields in some private columns."""
+    told: dict[str, Any] = _told_columns(schema, changes, {}, ())
+    return replace(schema, **told)
+
+
+def with_bounds(schema: Schema, bounds: Mapping[str, Interval]) -> Schema:
+    """Returns the schema with these bounds, which values beyond them are clipped to."""
+    changes = {name: {"low": low, "high": high, "out_of_bounds": "clip"} for name, (low, high) in bounds.items()}
+    return with_fields(schema, changes)
+
+
+def reading_schema(schema: Schema, bounds: Mapping[str, Interval]) -> Schema:
+    """Returns a schema to read the table with: `bounds` filled in; open and public columns left out."""
+    known = with_bounds(replace(schema, label=None, constraints=(), columns=()), bounds)
+    left = set(still_open(known))
+    channels, static = (tuple(c for c in group if c.name not in left) for group in (known.channels, known.static))
+    left_out = [column.name for column in (*known.static, *known.context) if column not in static]
+    left_out += [name for c in known.channels if c not in channels for name in column_names(known, c.name)]
+    if not channels:
+        if schema.time.layout == "wide":
+            raise InputError("Every channel of this wide table is still open. Declare or buy the bounds of one first.")
+        # a channel that needs no column of its own
+        channels = (Integer("rows of the table", 0, 2**24, aggregate="count", out_of_bounds="clip"),)
+    undecided = tuple(key for key in known.undecided if not key.endswith(".kind"))
+    ignore = (*known.ignore, *left_out)
+    return replace(known, channels=channels, static=static, context=(), ignore=ignore, undecided=undecided)
+
+
+def _told_columns(
+    schema: Schema,
+    told: Mapping[str, Mapping[str, Any]],
+    kinds: Mapping[str, str],
+    context: tuple[str, ...],
+) -> dict[str, tuple[Channel, ...]]:
+    """Returns the groups of columns with what a person says of some; `context` names columns that are public."""
+    groups: dict[str, list[Channel]] = {
+        group: list(getattr(schema, group)) for group in ("channels", "static", "context")
+    }
+    names = [column.name for group in groups.values() for column in group]
+    for name in (*told, *kinds, *context):
+        if name not in names:
+            raise InputError(f"'{name}' is not a column of the schema: {', '.join(names)}.{_nearest(name, names)}")
+    for group in groups.values():
+        group[:] = [_told(column, told.get(column.name, {}), kinds.get(column.name)) for column in group]
+    public = [c for group in ("channels", "static") for c in groups[group] if c.name in context]
+    return {
+        "channels": tuple(c for c in groups["channels"] if c not in public),
+        "static": tuple(c for c in groups["static"] if c not in public),
+        "context": (*groups["context"], *public),
+    }
+
+
+def _told(column: Channel, told: Mapping[str, Any], kind: str | None) -> Channel:
+    """Returns a column with other fields, of another kind if one is given."""
+    if kind is None:
+        return replace(column, **told)
+    if kind not in CHANNELS:
+        raise InputError(f"kinds: one of {', '.join(CHANNELS)} is expected for '{column.name}', got '{kind}'.")
+    shared = {"name": column.name, "missing": column.missing, "party": column.party}
+    kept = {"dtype": column.dtype} if CHANNELS[kind] is type(column) else {}
+    made: Channel = CHANNELS[kind](**{**shared, **kept, **told})
+    return made
+
+
+def _with_axis(time: Time, axis: dict[str, Any]) -> Time:
+    """Returns the axis with other fields; a dtype that was chosen for the old ones is chosen again."""
+    again = {"dtype": "auto"} if time.dtype == chosen_dtype(time) else {}
+    return replace(time, **{**again, **axis})
+
+
+def _schema_fields(facts: dict[str, Any]) -> dict[str, Any]:
+    allowed = ("name", "label", "constraints", "ignore", "csv")
+    for key in facts:
+        if key not in allowed:
+            known = [
+                *allowed,
+                *(part.name for part in fields(Time)),
+                *_ASKED,
+                "bounds",
+                "categories",
+                "kinds",
+                "budget",
+            ]
+            raise InputError(f"with_facts: '{key}' is no fact of a schema.{_nearest(key, known)}")
+    return {key: tuple(value) if key in ("constraints", "ignore") else value for key, value in facts.items()}
+
+
+def _nearest(name: str, known: Any) -> str:
+    found = difflib.get_close_matches(name, list(known), n=1)
+    return f" Did you mean '{found[0]}'?" if found else ""
+
+
+def _column_named(column: str | None, names: list[str], option: str) -> str | None:
+    if column is not None and column not in names:
+        raise InputError(
+            f"{option} (--{option}): the name of a column of the table is expected, got '{column}'."
+            f"{_nearest(column, [] if alike(names) else names)} A level of a frame's index counts as a column if it "
+            "has a name."
+        )
+    return column
+
+
+def _listed(given: tuple[str, ...], names: list[str], option: str) -> tuple[str, ...]:
+    given = (given,) if isinstance(given, str) else tuple(given)
+    for column in given:
+        _column_named(column, names, option)
+    return given
+
+
+def _check_names(names: list[str], *, columns_are_public: bool) -> None:
+    """Refuses names that may be private values or identifiers, without quoting or counting them."""
+    if len(set(names)) != len(names):
+        raise DataError("Two columns of the table have the same name. Rename or drop one.")
+    if not all(name.strip() for name in names):
+        raise DataError("A column of the table has no name. Name or drop it (data frames save row numbers that way).")
+    # whole numbers and dates may be the steps of a wide table
+    if any(re.fullmatch(r"-?(\d+\.\d*|\.\d+)", name.strip()) for name in names):
+        raise DataError(
+            "A header line with names is expected, and a column is called by a decimal number. Add the line."
+        )
+    if alike(names) and not columns_are_public:
+        raise AlikeColumns(
+            "Many column names follow one pattern. If there is a column per person, the names are identifiers, and a "
+            "schema is public: bring a table with a row per person and step (frame.melt() or frame.stack() makes one), "
+            "or with a row per person. If the names are public (steps, sensors), give --columns-are-public, or "
+            "columns_are_public=True."
+        )
+
+
+def _draft_of_array(array: np.ndarray, name: str) -> Schema:
+    """Returns the draft of an array [series, step, channel], whose axes are public and whose numbers are not."""
+    if array.ndim != 3 or 0 in array.shape[1:]:
+        raise DataError(
+            f"An array [series, step, channel] is expected, got one of {array.ndim} axes. For one channel write "
+            "array[:, :, None]."
+        )
+    _, steps, channels = array.shape
+    whole = array.dtype.kind in "iub"
+    kind: Any = Integer if whole else Continuous
+    return Schema(
+        name=name,
+        population=Population(),
+        unit=PrivacyUnit(),
+        time=Time(layout="wide", steps=steps),
+        channels=tuple(kind(f"channel_{place}", missing=not whole) for place in range(channels)),
+        undecided=("population", "time.frequency"),
+    )
+
+
+def _types(source: Any, path: Path | None, written: CsvFormat) -> pa.Schema:
+    """Returns names and types of the columns; looks at no row."""
+    if path is None:
+        return DatabaseTable.at(source).types() if is_database(source) else frame_types(source)
+    suffix = path.suffix.lower()
+    if suffix == ".csv":
+        return pa.schema([(name, pa.null()) for name in csv_header(path, written)])
+    if suffix == ".parquet":
+        return pq.read_schema(path)
+    if suffix in (".arrow", ".feather"):
+        return pa.ipc.open_file(pa.memory_map(str(path))).schema
+    raise DataError(f"{path.name}: .csv, .parquet, .arrow or .feather is expected. Convert it.")
+
+
+def _pick_time(arrow: pa.Schema) -> str | None:
+    typed = [field.name for field in arrow if pa.types.is_temporal(field.type)]
+    named = [name for wanted in _TIME_NAMES for name in arrow.names if name.lower() == wanted]
+    return next(iter([*typed, *named]), None)
+
+
+def _pick_unit(arrow: pa.Schema, time: str | None) -> str | None:
+    names = [name for name in arrow.names if name != time]
+    patterns = ("{}", "{}_id", "{}id", "{} id", "id_{}", "id {}")
+    spellings = [[pattern.format(word) for pattern in patterns] for word in _UNIT_NAMES]
+    exact = [name for spelled in spellings for name in names if name.lower() in spelled]
+    ending = [n for n in names if n.lower().endswith(("_id", "_key", "_number")) or n.endswith(("ID", "Id"))]
+    return next(iter([*exact, *ending]), None)
+
+
+def _peek_types(path: Path, columns: list[str], written: CsvFormat) -> pa.Schema:
+    """Returns a type per column of a CSV file: whole numbers, numbers, true/false, timestamps or text.
+
+    Privacy:
+        Looks at private rows without noise: the answer, a type per column, is not protected. Callers ask first and
+        record that it happened.
+    """
+    options = pacsv.ConvertOptions(
+        null_values=[*pacsv.ConvertOptions().null_values, *written.missing],
+        strings_can_be_null=True,
+        decimal_point=written.decimal,
+    )
+    with readable(path.name, written):
+        with path.open(encoding=without_mark(written.encoding), newline="") as file:
+            text = "".join(itertools.islice(file, PEEKED_ROWS + 1))
+        parsing = pacsv.ParseOptions(delimiter=written.delimiter)
+        rows = pacsv.read_csv(pa.BufferReader(text.encode()), parse_options=parsing, convert_options=options)
+    return pa.schema([(name, _shape(rows.column(place))) for place, name in enumerate(columns)])
+
+
+def _shape(column: pa.ChunkedArray) -> pa.DataType:
+    """Returns one of five types, or null for a column without any text."""
+    if column.null_count == len(column):
+        return pa.null()
+    if any(fits(column.type) for fits in (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)):
+        return column.type
+    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+        return pa.timestamp("s")
+    try:
+        pc.cast(column, pa.timestamp("us", tz="UTC"))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return pa.string()
+    return pa.timestamp("s")
+
+
+def _unit_dtype(unit: str | None, arrow: pa.Schema) -> str:
+    dtype = "string" if unit is None else schema_dtype(arrow.field(unit).type)
+    return dtype if dtype in INTEGER_DTYPES + TEXT_DTYPES else "string"
+
+
+def _time(time: str | None, arrow: pa.Schema, zone: str | None, series: str | None, *, from_text: bool) -> Time:
+    """Returns a time axis of which only the column, its type and its zone are decided."""
+    axis: dict[str, Any] = {"column": time, "steps": 1, "zone": zone, "series_column": series}
+    if time is None:
+        return Time(**axis)
+    dtype = schema_dtype(arrow.field(time).type)
+    stamp = TIMESTAMP.fullmatch(dtype)
+    if stamp and stamp.group(2) not in (None, "UTC", "Etc/UTC") and not from_text:
+        return Time(**{**axis, "zone": zone or stamp.group(2), "dtype": dtype})
+    if dtype == "date32":
+        return Time(**axis, frequency="1d", dtype=dtype)
+    if (zone is None or dtype in INTEGER_DTYPES) and not (stamp and from_text):
+        return Time(**axis, dtype=dtype if stamp or dtype in INTEGER_DTYPES else "string")
+    return Time(**axis) if zone else Time(**axis, dtype="string")
+
+
+def _column(field: pa.Field) -> Channel:
+    """Drafts a column of its type; one of no type, whose kind is open, is a number meanwhile."""
+    drafted: tuple[tuple[Any, Any, tuple[str, ...]], ...] = (
+        (pa.types.is_boolean, Binary, ("bool",)),
+        (pa.types.is_integer, Integer, INTEGER_DTYPES),
+        (pa.types.is_floating, Continuous, FLOAT_DTYPES),
+        (pa.types.is_decimal, Continuous, FLOAT_DTYPES),
+        (pa.types.is_null, Continuous, FLOAT_DTYPES),
+        (lambda _: True, Categorical, TEXT_DTYPES),
+    )
+    _, kind, dtypes = next(row for row in drafted if row[0](field.type))
+    dtype = schema_dtype(field.type)
+    made: Channel = kind(field.name, missing=True, dtype=dtype if dtype in dtypes else dtypes[0])
+    return made
