@@ -25,8 +25,8 @@ from understudy.data import (
     simulate_households,
     simulate_intensive_care,
 )
-from understudy.evaluate.general.learners import raw_features, summary_features, told_apart
-from understudy.evaluate.panels import Comparison
+from understudy.evaluation.general.learners import raw_features, summary_features, told_apart
+from understudy.evaluation.panels import Comparison
 from understudy.privacy.budget import Guarantee, default_delta
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.registry import METHODS

@@ -20,18 +20,20 @@ Hay et al. (2009) and Duchi et al. (2008) on repairing noisy counts.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from understudy.data import Panel, Schema
+from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers
 from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics import copula, rules
+from understudy.statistics.basis import seasons_of
 from understudy.statistics.columns import num_labels, static_values
 from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
 from understudy.synthesizers.sampling import inside_bounds
@@ -51,6 +53,7 @@ class Spectral(Synthesizer):
     """
 
     name: ClassVar[str] = "spectral"
+    continues: ClassVar[bool] = True
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": DEFAULT}  # no paper describes it
     max_splits: int = 2
     prior: str | None = None
@@ -93,11 +96,16 @@ class Spectral(Synthesizer):
 
     def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         """Samples series from a released model."""
-        model, rng, declared = copula.Model.from_arrays(arrays), request.rng, schema
-        schema = rules.learned_schema(declared)
+        model, rng, steps = copula.Model.from_arrays(arrays), request.rng, request.steps or schema.num_steps
+        declared, schema = schema, rules.learned_schema(schema)
+        if steps > schema.num_steps and not seasons_of(schema):
+            raise InputError(
+                f"steps: at most the {schema.num_steps} steps that were learned are expected, got {steps}: the schema "
+                "has no season that fits twice and could continue. Sample shorter series."
+            )
         kinds = copula.sample_kinds(model, schema, request.num_series, request.label, rng)
         own = request.context if schema.own_contexts else None
-        scores, singles = copula.sample_scores(model, schema, kinds, rng, own)
+        scores, singles = copula.sample_scores(model, schema, kinds, rng, own, steps)
         if request.context is not None and request.fit_context is not None:
             scores = copula.respond(scores, schema, request.fit_context, request.context)
         once = copula.ranks_of(model.score_nodes[schema.num_channels :], singles)
@@ -108,4 +116,6 @@ class Spectral(Synthesizer):
         single = marginals[schema.num_channels :]
         static = static_values(schema, labels, once, single, model.single_missing, rng)
         values, static = rules.from_learned(inside_bounds(schema.channels, values), static, declared)
+        if steps != declared.num_steps:
+            declared = replace(declared, time=replace(declared.time, steps=steps), columns=())
         return request.panel(declared, np.where(missing, np.nan, values), lengths, static)
