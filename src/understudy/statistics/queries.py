@@ -172,11 +172,10 @@ class Queries:
         noisy, noise = self.release(
             ABSENCE, bound, (cells + len(edges),), lambda panel: gaps.absence_votes(panel, gappy, edges)
         )
-        population = self.private.population
         lengths = gaps.length_shares(noisy[cells:], noise)
         if not gappy:
             return np.zeros((0, 1)), lengths
-        running = np.full(steps, float(population))
+        running = np.full(steps, float(self.private.population))
         if len(edges):
             running *= np.interp(np.arange(steps), edges, 1 - np.cumsum(lengths), left=1.0)
         model = gaps.gap_model(noisy[:cells], noise, len(gappy), running, basis_of(self.schema))

@@ -168,7 +168,8 @@ class Learning:
         """Votes for the level and for the volatility, one each per series and channel, and for shocks at all steps."""
         steps, channels = self.schema.num_steps, self.schema.num_channels
         bound = float(np.sqrt((2 + fitting.SHOCK_LENGTH**2) * channels))
-        edges = fitting.edges_for(self.queries.noise("shape", bound) / self.private.population)
+        noise = self.queries.noise("shape", bound)
+        edges = fitting.edges_for(noise / self.private.population)
         num_cells = len(edges[0]) - 1
 
         def votes(panel: Panel) -> SideBySide:

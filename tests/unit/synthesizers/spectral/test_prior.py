@@ -53,6 +53,20 @@ def test_what_crosses_the_border_is_the_same_with_a_prior(table: str) -> None:
     }
 
 
+def test_the_released_arrays_follow_from_the_answers_and_the_prior_alone(table: str) -> None:
+    with listening() as first:
+        one = fit(table, NoiseSource.constant(0))
+    with listening(first):
+        other = Spectral(prior=table).fit(
+            make_panel(SCHEMA, 70, seed=1),
+            Ledger.in_memory(Guarantee(5.0, 1e-4)),
+            guarantee=ONE,
+            noise=NoiseSource.constant(0),
+        )
+    for name, array in one.arrays.items():
+        np.testing.assert_array_equal(array, other.arrays[name], name)
+
+
 def test_few_units_come_nearer_to_the_truth_with_a_prior_that_is_right(table: str) -> None:
     truth = np.sort(make_panel(SCHEMA, 5000, seed=3).values.ravel())
 
