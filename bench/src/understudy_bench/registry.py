@@ -63,6 +63,10 @@ BENCHMARKS: dict[str, Benchmark] = {
         "Heavy-tailed counts, the largest loads of homes, meters that never fall (target: about 10 minutes).",
         "structure.tails",
     ),
+    "structure-blind": Benchmark(
+        "The general suite of `spectral` and of `independent` on six tables of few units (target: about 10 minutes).",
+        "structure.against_blind",
+    ),
     "structure-trees": Benchmark(
         "Boosted trees that tell `spectral` from 10,000 simulated homes (target: about 5 minutes).",
         "structure.trees",

@@ -26,7 +26,9 @@ from understudy.data import (
     simulate_intensive_care,
 )
 from understudy.evaluation.general.learners import raw_features, summary_features, told_apart
-from understudy.evaluation.panels import Comparison
+from understudy.evaluation.metric import BRIEF, metrics_of
+from understudy.evaluation.panels import Comparison, subsampled
+from understudy.evaluation.scorecard import scorecard_of
 from understudy.privacy.budget import Guarantee, default_delta
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.registry import METHODS
@@ -341,3 +343,37 @@ def _apart(train: Panel, drawn: Panel, test: Panel, seed: int) -> Figures:
         right = told_apart(*tables, (np.arange(2_000), np.arange(2_000)), seed)
         found[name] = abs(float(right.mean()) - 0.5)
     return found
+
+
+# --- never worse than no private data --------------------------------------------------------------------------------
+
+
+def against_blind(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """The general suite: 0 where a figure is as of other real series, 1 as of `independent`; above 1 is worse."""
+    tables: dict[str, Callable[[], tuple[Panel, Panel]]] = {
+        name: partial(lambda name: ARENAS[name](data_root).split(0), name) for name in _TABLES
+    }
+    tables["homes"] = lambda: _halves(simulate_households(2_000))
+    tables["icu"] = lambda: _halves(simulate_intensive_care(2_000))
+    rows = []
+    for name, make in tables.items():
+        train, test = make()
+        for epsilon in (0.5, 1.0):
+            measure = partial(_positions, train, test, epsilon)
+            key = f"{scale} {name} {epsilon}"
+            rows.append(cells(key, partial(_rows, name, "spectral", epsilon, measure, _FITS[scale])))
+        progress(name, len(rows) / (2 * len(tables)))
+    return result("structure-blind", scale, {"name": "six tables"}, rows, [])
+
+
+def _halves(panel: Panel) -> tuple[Panel, Panel]:
+    middle = panel.num_units // 2
+    return _population(panel.take_units(np.arange(middle))), panel.take_units(np.arange(middle, panel.num_units))
+
+
+def _positions(train: Panel, test: Panel, epsilon: float, seed: int) -> Figures:
+    drawn = _released(train, "spectral", epsilon, train.num_units, seed)
+    effort = replace(BRIEF, replicates=0, splits=3, repeats=1, seconds=None)
+    panels = subsampled(replace(train, private=False), drawn, test, effort, seed=seed)
+    scores = scorecard_of(panels, metrics_of(["general"]), effort, seed=seed).scores
+    return {score.name.removeprefix("general."): float(score.position or 0.0) for score in scores}
