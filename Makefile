@@ -23,6 +23,7 @@ demo: $(READY) ## synthetic households with a certificate, in understudy-demo/
 
 test: $(READY) ## `check`, and meanwhile every test that takes seconds
 	@scripts/ensure-chromium.sh
+	@scripts/ensure-postgresql.sh
 	@$(MAKE) --no-print-directory --jobs 2 check quick
 
 quick: $(READY) # the tests of `make test` alone; DURATIONS=1 also writes durations.csv
@@ -30,6 +31,7 @@ quick: $(READY) # the tests of `make test` alone; DURATIONS=1 also writes durati
 
 test-all: check ## `check`, then every test, also those that take minutes, with annotated shapes checked at every call
 	@scripts/ensure-chromium.sh
+	@scripts/ensure-postgresql.sh
 	THOROUGH=1 $(PYTEST) -n 2 --dist worksteal
 
 mutants: $(READY) ## plant privacy defects in a copy, one at a time; every one has to fail a test named for it

@@ -19,6 +19,16 @@ from understudy.data import Continuous, Population, Schema
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "reference"
+_ARGUMENTS = {  # what public names take and hand back
+    "Synthesizer": "understudy.synthesizers.base",
+    "Options": "understudy.privacy.charges",
+    "RunOptions": "understudy.api.synthesis",
+    "MethodOptions": "understudy.planning.choices",
+    "ScoreOptions": "understudy.api.scoring",
+    "Scorecard": "understudy.evaluation.scorecard",
+    "AuditResult": "understudy.auditing.release",
+    "Bought": "understudy.privacy.purchases",
+}
 _EVERYWHERE = {"--json", "-q, --quiet", "-h, --help", "--help"}
 _ENTRIES = re.compile(r"^    (\w+): (.*(?:\n {8,}.*)*)", re.MULTILINE)
 _WORDS = {str: "text", int: "whole number", float: "number", bool: "`true` or `false`"}
@@ -92,16 +102,17 @@ def _type(hint: Any) -> str:
 def python() -> Iterator[str]:
     """Yield the page of names, read from the source: annotations as written, and no torch."""
     yield from ("# Python", "`from understudy import …` has these names; each loads on first use.")
-    for name in (*understudy.__all__, "Synthesizer", "Options"):
+    for name in (*understudy.__all__, *_ARGUMENTS):
         node, rows = _definition(name), []
         summary, told = _told(ast.get_docstring(node))
-        parts = node.body if isinstance(node, ast.ClassDef) else []
-        of = ", ".join(ast.unparse(base) for base in node.bases) if parts else ""
+        parts = node.body if isinstance(node, ast.ClassDef | ast.Module) else []
+        of = ", ".join(ast.unparse(base) for base in getattr(node, "bases", []))
         for part in (one for one in parts if isinstance(one, ast.AnnAssign) and "ClassVar" not in ast.unparse(one)):
             key, *facts = (ast.unparse(one) if one else "" for one in (part.target, part.annotation, part.value))
             rows.append((f"`{key}`", *(f"`{fact}`" if fact else "" for fact in facts), told.pop(key, "")))
         functions = [one for one in parts if isinstance(one, ast.FunctionDef) and one.name[0] != "_"]
-        head = f"class {node.name}({of})".replace("()", "") if parts else _signature(node)
+        head = f"class {name}({of})".replace("()", "") if parts else _signature(node)
+        head = f"module {name}" if isinstance(node, ast.Module) else head
         yield from (f"## {name}", f"`{head}`", summary)
         yield from _table("name | type | default | meaning", rows)
         yield "\n".join(f"- `{key}`: {meaning}" for key, meaning in told.items())
@@ -111,8 +122,10 @@ def python() -> Iterator[str]:
 
 def _definition(name: str) -> Any:
     """Return the class or function of a name, which lies below the module that `understudy` imports it from."""
-    place = ROOT / "src" / understudy._ROOMS.get(name, "understudy").replace(".", "/")
+    place = ROOT / "src" / (understudy._ROOMS | _ARGUMENTS)[name].replace(".", "/")
     name = "Methods" if name == "METHODS" else name
+    if place.stem == name:
+        return ast.parse(place.with_suffix(".py").read_text(encoding="utf-8"))
     files = place.rglob("*.py") if place.is_dir() else [place.with_suffix(".py")]
     texts = (text for file in files if re.search(rf"(class|def) {name}\b", text := file.read_text(encoding="utf-8")))
     (found,) = (node for text in texts for node in ast.parse(text).body if getattr(node, "name", "") == name)

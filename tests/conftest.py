@@ -2,13 +2,19 @@
 
 import itertools
 import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.run_time_types import check_shapes_in
 from tests.slow import is_slow
+
+if TYPE_CHECKING:
+    from tests.postgresql import Server
 
 THOROUGH = os.environ.get("THOROUGH") == "1"  # `make test-all`
 if THOROUGH:  # checking every call takes a third of the time of a test
@@ -35,6 +41,15 @@ def understudy_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytes
     monkeypatch.setenv("UNDERSTUDY_HOME", str(home))
     monkeypatch.delenv("UNDERSTUDY_DATA", raising=False)
     return home
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator["Server"]:
+    """One server for all tests of a process; each makes a database of its own."""
+    from tests.postgresql import running
+
+    with tempfile.TemporaryDirectory(prefix="understudy-postgresql-") as folder, running(Path(folder)) as server:
+        yield server
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

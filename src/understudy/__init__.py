@@ -7,10 +7,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from understudy.api import buy
+    from understudy.api.checking import Verification, verify
+    from understudy.api.listing import methods
+    from understudy.api.scoring import audit, compare, evaluate
+    from understudy.api.synthesis import synthesize
     from understudy.data import Panel, PrivacyUnit, Schema, read_panel, simulate_households, write_panel
     from understudy.errors import UnderstudyError
+    from understudy.planning import Plan, plan
     from understudy.privacy.budget import Guarantee
-    from understudy.privacy.certificate import Certificate, verify
+    from understudy.privacy.certificate import Certificate
     from understudy.privacy.ledger import Ledger
     from understudy.privacy.noise import NoiseSource
     from understudy.synthesizers import METHODS, Release
@@ -32,14 +38,23 @@ __all__ = [
     "Ledger",
     "NoiseSource",
     "Panel",
+    "Plan",
     "PrivacyUnit",
     "Pub2Priv",
     "Release",
     "Schema",
     "Spectral",
     "UnderstudyError",
+    "Verification",
+    "audit",
+    "buy",
+    "compare",
+    "evaluate",
+    "methods",
+    "plan",
     "read_panel",
     "simulate_households",
+    "synthesize",
     "verify",
     "write_panel",
 ]
@@ -55,15 +70,24 @@ _ROOMS = {
     "Ledger": "understudy.privacy.ledger",
     "NoiseSource": "understudy.privacy.noise",
     "Panel": "understudy.data",
+    "Plan": "understudy.planning",
     "PrivacyUnit": "understudy.data",
     "Pub2Priv": "understudy.synthesizers.pub2priv",
     "Release": "understudy.synthesizers",
     "Schema": "understudy.data",
     "Spectral": "understudy.synthesizers.spectral",
     "UnderstudyError": "understudy.errors",
+    "Verification": "understudy.api.checking",
+    "audit": "understudy.api.scoring",
+    "compare": "understudy.api.scoring",
+    "evaluate": "understudy.api.scoring",
+    "buy": "understudy.api.buy",
+    "methods": "understudy.api.listing",
+    "plan": "understudy.planning",
     "read_panel": "understudy.data",
     "simulate_households": "understudy.data",
-    "verify": "understudy.privacy.certificate",
+    "synthesize": "understudy.api.synthesis",
+    "verify": "understudy.api.checking",
     "write_panel": "understudy.data",
 }
 
@@ -78,7 +102,8 @@ def __getattr__(name: str) -> Any:
     from understudy.extras import naming_extras
 
     with naming_extras(name):
-        value = getattr(import_module(_ROOMS[name]), name)
+        room = import_module(_ROOMS[name])
+        value = room if room.__name__.endswith(f".{name}") else getattr(room, name)
     globals()[name] = value
     return value
 

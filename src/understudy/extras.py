@@ -20,6 +20,7 @@ _EXTRAS = {
     "adbc_driver_postgresql": ("ADBC for PostgreSQL", "sql"),
     "duckdb": ("DuckDB", "sql"),
     "grpc": ("gRPC", "vertical"),
+    "psycopg": ("psycopg", "sql"),
     "private_set_intersection": ("OpenMined PSI", "vertical"),
 }
 

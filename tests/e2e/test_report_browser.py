@@ -1,5 +1,6 @@
 """The report of the demo in a real browser: quiet, self-sufficient, usable by everybody."""
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,7 +44,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
     for name, text in written.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
-    return {"demo": folder / "demo" / "report.html", **{name: folder / f"{name}.html" for name in written}}
+    demo = {"demo": folder / "demo" / "report.html", "certificate": folder / "demo" / "certificate.html"}
+    return demo | {name: folder / f"{name}.html" for name in written}
 
 
 def opened(browser: Browser, path: Path, **options: Any) -> tuple[Page, list[str], list[str]]:
@@ -60,7 +62,10 @@ def opened(browser: Browser, path: Path, **options: Any) -> tuple[Page, list[str
 
 @pytest.mark.parametrize(
     ("name", "scheme"),
-    [("demo", "light"), ("demo", "dark"), ("public", "light"), ("hostile", "light"), ("comparison", "dark")],
+    [
+        *(("demo", "light"), ("demo", "dark"), ("public", "light"), ("hostile", "light"), ("comparison", "dark")),
+        *(("certificate", "light"), ("certificate", "dark")),
+    ],
 )
 def test_it_is_quiet_asks_for_nothing_and_passes_axe(browser: Browser, pages: dict, name: str, scheme: str) -> None:
     page, said, asked = opened(browser, pages[name], color_scheme=scheme)
@@ -116,7 +121,8 @@ def test_pointing_at_a_figure_reads_it_out(browser: Browser, pages: dict) -> Non
     assert not strip.locator("text").is_visible()
     strip.locator("rect").hover()
     assert strip.locator("text").is_visible()
-    assert strip.locator("text").text_content().startswith("lag ")
+    assert strip.locator("text").text_content().startswith("Autocorrelation at a lag of ")
+    assert " h): real " in strip.locator("text").text_content()
     page.context.close()
 
 
@@ -130,7 +136,7 @@ def test_every_figure_has_a_text_alternative_and_a_caption(browser: Browser, pag
     page.context.close()
 
 
-@pytest.mark.parametrize("name", ["demo", "public", "hostile", "comparison"])
+@pytest.mark.parametrize("name", ["demo", "public", "hostile", "comparison", "certificate"])
 def test_a_phone_shows_it_without_scrolling_sideways(browser: Browser, pages: dict, name: str) -> None:
     page, _, _ = opened(browser, pages[name], viewport=PHONE)
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
@@ -143,4 +149,22 @@ def test_it_prints_in_light_colours_on_a_dark_screen(browser: Browser, pages: di
     page.emulate_media(media="print")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)" != dark
     assert page.pdf().startswith(b"%PDF")
+    page.context.close()
+
+
+def test_a_figure_is_enlarged_and_closed_again(browser: Browser, pages: dict) -> None:
+    page, _, _ = opened(browser, pages["demo"])
+    figure = page.locator("#channel-1-bands")
+    before = figure.bounding_box()
+    figure.locator(".zoom").click()
+    assert figure.bounding_box()["width"] == DESKTOP["width"] > 2 * before["width"]
+    figure.locator(".close").click()
+    assert figure.bounding_box()["width"] == before["width"]
+    page.context.close()
+
+
+def test_a_certificate_is_one_sheet_of_paper(browser: Browser, pages: dict) -> None:
+    page, _, _ = opened(browser, pages["certificate"])
+    pdf = page.pdf(prefer_css_page_size=True)
+    assert len(re.findall(rb"/Type\s*/Page[^s]", pdf)) == 1
     page.context.close()

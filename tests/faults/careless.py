@@ -33,16 +33,16 @@ def _write_in_place() -> Callable[[], None]:
 
 def _never_sync() -> Callable[[], None]:
     """A charge is taken to be on the disk when it was only handed over."""
-    from understudy.privacy import store
+    from understudy.privacy import sqlite
 
-    connect = store._connect
+    connect = sqlite.connect
 
     def hasty(path: Path, mode: str) -> Any:
         connection = connect(path, mode)
         connection.execute("PRAGMA synchronous=OFF")
         return connection
 
-    store._connect = hasty  # type: ignore[assignment]
+    sqlite.connect = hasty  # type: ignore[assignment]
     return lambda: None
 
 

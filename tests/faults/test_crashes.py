@@ -33,9 +33,9 @@ def test_a_disk_that_fails_now_and_then_is_told_in_one_line_and_costs_what_is_sa
 
 
 def test_an_error_after_the_charge_says_that_the_charge_stays(stage: Build) -> None:
-    """The release is written and the last look into the ledger fails; nothing may sound as if it had been free."""
+    """The run is charged and the last note into the ledger fails; nothing may sound as if it had been free."""
     built = stage("synth again")
-    last = max(place for place, name in enumerate(points(built)) if name == "open clinic.ledger-wal")
+    last = max(place for place, name in enumerate(points(built)) if name == "open clinic.ledger-journal")
     built.set_up()
     before = account(built)
     built.set_up()

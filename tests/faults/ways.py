@@ -11,8 +11,7 @@ AT_ANOTHER_TIME = "tests.faults.ways:at_another_time"
 
 def trusting(arguments: Sequence[str]) -> int:
     """Runs a command that does not ask beforehand whether its results will fit: somebody else fills the disk."""
-    from understudy.api import synthesis
-    from understudy.cli import buy
+    from understudy.api import buy, synthesis
     from understudy.cli.main import main
 
     synthesis._MODEL_BYTES = buy._SCHEMA_BYTES = 0

@@ -23,6 +23,7 @@ from understudy.privacy import canonical
 from understudy.privacy.certificate import Certificate, verify
 from understudy.privacy.certificate_page import to_html, to_markdown
 from understudy.privacy.ledger import Ledger
+from understudy.privacy.sqlite import Sqlite
 from understudy.privacy.store import Store
 from understudy.synthesizers import release
 
@@ -47,12 +48,12 @@ def read_certificate(data: bytes) -> None:
 def read_ledger(data: bytes) -> None:
     """A ledger whose facts and rows are the lines of the input, chained as they should be."""
     facts, *rows = data.splitlines() or [b""]
-    store = Store.create(None, _document(facts))
+    store = Store.create(Sqlite(None), _document(facts))
     with store.writing() as writer:
         for row in rows:
             kind, _, body = row.partition(b" ")
             writer.append(kind.decode("utf-8", errors="replace"), _document(body))
-    ledger = Ledger.checked(store)
+    ledger = Ledger.of(store)
     ledger.remaining()
     ledger.entries()
 
@@ -109,7 +110,7 @@ def _good(name: str, folder: Path) -> list[bytes]:
         if name == "certificate":
             return [(folder / "release" / "certificate.json").read_bytes()]
         if name == "ledger":
-            store = Store(folder / "clinic.ledger")
+            store = Store(Sqlite(folder / "clinic.ledger"))
             rows = [f"{row.kind} {canonical.dumps(row.body)}" for row in store.rows()]
             return ["\n".join([canonical.dumps(store.facts), *rows[:number]]).encode() for number in (0, 1, len(rows))]
     facts = json.loads((folder / "release" / release.FACTS_FILE).read_text())

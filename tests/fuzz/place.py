@@ -24,6 +24,7 @@ from understudy.privacy.budget import Guarantee
 from understudy.privacy.charges import Facts, declared
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
+from understudy.privacy.sqlite import Sqlite
 from understudy.privacy.store import Store
 from understudy.synthesizers.spectral import Spectral
 
@@ -111,7 +112,7 @@ def _release(folder: Path) -> None:
 
 def _ledger(folder: Path, schema: Schema) -> Ledger:
     path = folder / f"{schema.name}.ledger"
-    Store.create(path, asdict(Facts.new(**declared(schema))) | {"identity": "0" * 32})
+    Store.create(Sqlite(path), asdict(Facts.new(**declared(schema))) | {"identity": "0" * 32})
     registry.claim(schema.name, path, "0" * 32)
     return Ledger.open(path)
 

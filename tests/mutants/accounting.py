@@ -101,6 +101,14 @@ MUTANTS = (
         tests=(CERTIFICATE,),
     ),
     Mutant(
+        name="scratch ledger not marked",
+        why="a certificate calls a release private whose ledger forgets what was spent",
+        file="privacy/certificate.py",
+        before='if certificate.ledger.get("kind") == "scratch":',
+        after='if certificate.ledger.get("kind") == "scratch" and reasons:',
+        tests=("tests/unit/api/test_synthesis.py::test_a_release_charged_to_a_scratch_ledger_is_not_private",),
+    ),
+    Mutant(
         name="overlapping windows called persons",
         why="a certificate says private although nobody is protected",
         file="privacy/certificate.py",

@@ -49,23 +49,17 @@ MUTANTS = (
         tests=(KEY,),
     ),
     Mutant(
-        name="a ledger without its log",
-        why="a disk that fails for a moment leaves a ledger that can't be opened and invites starting over",
-        file="privacy/store.py",
-        before="""\
-                _write_tables(connection, body)
-                connection.execute("PRAGMA journal_mode=WAL")  # last: what is in a log would not come along
-""",
-        after="""\
-                connection.execute("PRAGMA journal_mode=WAL")
-                _write_tables(connection, body)
-""",
-        tests=(LEDGER,),
+        name="a charge that lies beside its file",
+        why="a ledger copied or moved without the files next to it gives its last charges back",
+        file="privacy/sqlite.py",
+        before='connection.execute("PRAGMA journal_mode=DELETE")',
+        after='connection.execute("PRAGMA journal_mode=WAL")',
+        tests=("tests/unit/privacy/test_whole_file.py",),
     ),
     Mutant(
         name="a failing disk called damage",
         why="somebody is told to restore an older ledger, which forgets what has been spent",
-        file="privacy/store.py",
+        file="privacy/sqlite.py",
         before="        if kind in _DAMAGE:",
         after="        if kind not in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):",
         tests=(LEDGER,),
@@ -73,7 +67,7 @@ MUTANTS = (
     Mutant(
         name="an error that says nothing was charged",
         why="whoever believes it takes the run for free and the budget for whole",
-        file="privacy/store.py",
+        file="privacy/sqlite.py",
         before='            "write to."\n',
         after='            "write to. Nothing was charged."\n',
         tests=(TOLD,),

@@ -6,6 +6,7 @@ PANEL = "tests/unit/data/test_panel.py"
 WINDOWS = "tests/unit/data/test_windows.py"
 REFUSALS = "tests/unit/data/io/test_refusals.py"
 DRAFT = "tests/unit/data/test_draft.py"
+DATABASES = "tests/unit/data/io/test_databases.py"
 FRAMES = "tests/unit/data/io/test_frames.py"
 CSV_FILES = "tests/unit/data/io/test_csv_files.py"
 UNITS = "tests/unit/synthesizers/test_units.py"
@@ -253,6 +254,38 @@ MUTANTS = (
         before="        if self.undecided:\n            told",
         after="        if self.undecided is None:\n            told",
         tests=(FRAMES,),
+    ),
+    Mutant(
+        name="a unit in two partitions of a database",
+        why="what a unit gives to a sum is clipped in each partition and counted as often",
+        file="data/io/databases.py",
+        before=' = {self.part}"',
+        after=' <= {self.part}"',
+        tests=(f"{DATABASES}::test_a_table_of_a_database_is_the_same_as_a_file[duckdb]",),
+    ),
+    Mutant(
+        name="a password taken from a URL",
+        why="URLs end up in logs and shell histories",
+        file="data/io/databases.py",
+        before='if ":" in user or any(',
+        after='if ":" in asked or any(',
+        tests=(f"{DATABASES}::test_a_secret_in_a_url_is_refused_and_not_repeated",),
+    ),
+    Mutant(
+        name="what a database says is repeated",
+        why="messages of databases quote cells",
+        file="data/io/databases.py",
+        before='as the schema declares it. {remedy}"',
+        after='as the schema declares it. {remedy} {problem}"',
+        tests=(f"{DATABASES}::test_bad_rows_and_tables_are_refused_without_quoting_them[duckdb]",),
+    ),
+    Mutant(
+        name="times without a zone read as UTC among others",
+        why="rows of one unit come to lie at other hours, without a word",
+        file="data/io/frames.py",
+        before="for time in plain[name].dropna()}) > 1:",
+        after="for time in plain[name].dropna()}) > 2:",
+        tests=("tests/unit/data/test_newcomers.py",),
     ),
     Mutant(
         name="a look at all rows",

@@ -6,6 +6,8 @@ LEDGER = "tests/unit/privacy/test_ledger.py"
 GRANT = "tests/unit/privacy/test_grant.py"
 EXTRA = "tests/unit/privacy/test_mutant_ledger.py"
 ROLLBACK = "tests/unit/privacy/test_rollback.py"
+SHARED = "tests/unit/privacy/test_postgresql.py"
+WHOLE = "tests/unit/privacy/test_whole_file.py"
 AMENDED = "tests/unit/privacy/test_amendments.py"
 
 MUTANTS = (
@@ -103,7 +105,7 @@ if row.kind == "charge" and row.body["plan"]["entries"]
         name="ledger rewound",
         why="whoever deletes the last rows gets their budget back",
         file="privacy/store.py",
-        before="if found[: len(known)] != known or start + len(found) != (written[0] if written else 0):",
+        before="if found[: len(known)] != known or start + len(found) != session.written():",
         after="if found[: len(known)] != known[: len(found)]:",
         tests=(LEDGER, EXTRA),
     ),
@@ -118,17 +120,17 @@ if row.kind == "charge" and row.body["plan"]["entries"]
     Mutant(
         name="charges that a power cut takes back",
         why="data is read under a charge that is not on the disk yet",
-        file="privacy/store.py",
-        before="PRAGMA synchronous=FULL",
+        file="privacy/sqlite.py",
+        before="PRAGMA synchronous=EXTRA",
         after="PRAGMA synchronous=OFF",
         tests=(EXTRA,),
     ),
     Mutant(
         name="checks and charges by two processes interleave",
         why="two runs at once spend the same budget",
-        file="privacy/store.py",
-        before='connection.execute("BEGIN IMMEDIATE")',
-        after='connection.execute("BEGIN DEFERRED")',
+        file="privacy/sqlite.py",
+        before='connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")',
+        after='connection.execute("BEGIN")',
         tests=(EXTRA,),
     ),
     Mutant(
@@ -258,5 +260,61 @@ if row.kind == "charge" and row.body["plan"]["entries"]
         before="lambda units: math.ceil(units - 1e-6)",
         after="round",
         tests=("tests/unit/privacy/test_budget.py", "tests/unit/privacy/test_certificate.py"),
+    ),
+    Mutant(
+        name="a ledger charged at two places",
+        why="the file that was moved into a database pays from the same budget once more",
+        file="privacy/charges.py",
+        before="    if is_closed(rows):",
+        after="    if is_closed(rows[:0]):",
+        tests=(SHARED,),
+    ),
+    Mutant(
+        name="the old place left open",
+        why="a ledger that was moved into a database also pays from its file",
+        file="privacy/ledger.py",
+        before='                writer.append("moved", {"place": str(storage.place)})',
+        after="                pass",
+        tests=(SHARED,),
+    ),
+    Mutant(
+        name="releases beside a ledger not asked",
+        why="an older copy on another computer pays again for what was released",
+        file="privacy/ledger.py",
+        before="        if self._forgotten():",
+        after="        if self._forgotten() and self.path is None:",
+        tests=(WHOLE,),
+    ),
+    Mutant(
+        name="forgotten releases given back",
+        why="adopting an older copy gives the budget of later releases back",
+        file="privacy/registry.py",
+        before='"runs": lost.runs - common.runs + len(unseen),',
+        after='"runs": lost.runs - common.runs,',
+        tests=(WHOLE,),
+    ),
+    Mutant(
+        name="a charger raises the budget",
+        why="whoever may spend a budget makes it as large as they like",
+        file="privacy/postgresql.py",
+        before="IF NEW.kind NOT IN ('charge', 'executed', 'resumed') AND session_user",
+        after="IF NEW.kind NOT IN ('charge', 'executed', 'resumed', 'raised') AND session_user",
+        tests=(SHARED,),
+    ),
+    Mutant(
+        name="rows of a database can be renumbered",
+        why="a charge is written over the number of another",
+        file="privacy/postgresql.py",
+        before="  IF NOT FOUND THEN RAISE EXCEPTION 'append-only'; END IF;",
+        after="",
+        tests=(SHARED,),
+    ),
+    Mutant(
+        name="a server that forgets is taken",
+        why="a charge that the server has acknowledged is gone after its power failed",
+        file="privacy/postgresql.py",
+        before="SELECT current_setting('fsync'), current_setting('full_page_writes')",
+        after="SELECT 'on', 'on'",
+        tests=(SHARED,),
     ),
 )

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from understudy.data import Panel, Schema, Table
-from understudy.data.type_checks import require_argument
 from understudy.errors import InputError
 from understudy.planning.choices import contract_of
 from understudy.privacy.ledger import Ledger
@@ -44,9 +43,4 @@ def contract_for(data: Any, schema: Schema | Path | str | None, example: str) ->
                 "pass the table instead of what was read from it."
             )
         return given, None
-    require_argument(
-        schema, Schema | Path | str, "schema",
-        "Draft one with Schema.draft(df, unit='meter_id', time='timestamp') and complete it with with_facts(…).",
-    )  # fmt: skip
-    assert schema is not None
-    return contract_of(schema)
+    return contract_of(schema)  # type: ignore[arg-type] # refused there if it is none

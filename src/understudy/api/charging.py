@@ -12,7 +12,7 @@ from understudy.data.type_checks import require_argument
 from understudy.errors import InputError, LedgerError
 from understudy.planning.choices import existing_ledger, require_budget
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.charges import NOT_COVERED, declared, ledger_file
+from understudy.privacy.charges import NOT_COVERED, declared
 from understudy.privacy.ledger import Ledger, record_uncovered
 from understudy.privacy.plan import SpendingPlan
 
@@ -44,7 +44,7 @@ def with_budget(schema: Schema, payer: Payer, epsilon: float | None) -> Schema:
     """
     if schema.budget is not None or (isinstance(payer, Ledger) and payer.path is None):
         return schema
-    ledger = payer if isinstance(payer, Ledger) else _found(payer, schema.name)
+    ledger = payer if isinstance(payer, Ledger) else Ledger.find(schema.name, payer)
     if ledger is None:
         if epsilon is None or not math.isfinite(epsilon):
             raise InputError("epsilon: a finite number is expected, because the schema declares no budget. Try 1.")
@@ -52,11 +52,6 @@ def with_budget(schema: Schema, payer: Payer, epsilon: float | None) -> Schema:
     rule = ledger.composition
     budget: dict[str, Any] = {"max_runs": rule.max_runs, "composition": rule.kind, **asdict(rule.guarantee)}
     return replace(schema, budget=BudgetDeclaration(**budget))
-
-
-def _found(place: Path | str, name: str) -> Ledger | None:
-    file = ledger_file(place, name)
-    return Ledger.open(file) if file.exists() else None
 
 
 def check_budget(payer: Payer, schema: Schema, plan: SpendingPlan, label: str) -> None:

@@ -18,7 +18,7 @@ from understudy.errors import InputError, ReleaseError
 from understudy.planning.choices import contract_of
 from understudy.privacy.certificate import file_hashes
 from understudy.synthesizers import Progress, Release
-from understudy.synthesizers.release import DATA_FILE
+from understudy.synthesizers.release import DATA_FILE, usual_sample
 
 ALL = sys.maxsize  # units
 
@@ -51,6 +51,8 @@ class Candidate:
 
 def read_candidate(target: Any, tables: RealTables, seed: int, progress: Progress, max_units: int = ALL) -> Candidate:
     """Returns the synthetic series of `target`: a release, its directory, or a table that obeys `tables.schema`."""
+    if isinstance(target, Panel):
+        return Candidate(name="table", panel=replace(target, private=False, unit_ids=None), release=None)
     if isinstance(target, str | Path):
         target = existing(Path(target), "release")
     if isinstance(target, Release) or (isinstance(target, Path) and target.is_dir() and not _is_table(target)):
@@ -130,7 +132,9 @@ def _released(release: Release, seed: int, progress: Progress, context: Any) -> 
         if context is None:
             raise InputError("context: the public table that these series follow is expected.")
         table = existing_table(context, "context")
-    if folder is None or DATA_FILE not in files:
+    if folder is None:
+        return usual_sample(release, seed)
+    if DATA_FILE not in files:
         return sample_in_pieces(release, None, np.random.default_rng(seed), context=table, progress=progress)
     if file_hashes(folder).get(DATA_FILE) != files[DATA_FILE]:
         raise ReleaseError(

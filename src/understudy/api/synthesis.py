@@ -154,7 +154,9 @@ class _Run:
             samples = self._samples(release, progress)
             progress("writing", 0.9)
             with list_written(held_out, self.kept_out.file):
-                return release if self.save_to is None else release.save(self.save_to, samples=samples, key=key)
+                if self.save_to is None:
+                    return release
+                return replace(release.save(self.save_to, samples=samples, key=key), source=self.save_to)
 
     def _table(self) -> Table:
         if isinstance(self.data, Table):

@@ -155,6 +155,9 @@ class AuditResult:
         """Prints what was found, and whether it contradicts the certificate."""
         display.show(self.parts())
 
+    def __repr__(self) -> str:
+        return f"AuditResult({self.verdict})"
+
     def _repr_html_(self) -> str:
         tables = "".join(display.html_table(columns, rows) for _, columns, rows in self._tables())
         said = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in self._sentences())

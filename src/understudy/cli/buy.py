@@ -1,8 +1,4 @@
-"""`understudy buy`: a fact for the schema, bought from the population's ledger.
-
-Order as in `synth`: everything that can be checked without the table, then the table, then the charge; only
-then is anything computed from the data.
-"""
+"""`understudy buy`: a fact for the schema, bought from the population's ledger."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,21 +7,20 @@ from typing import Annotated
 
 import typer
 
-from understudy.api.charging import charging, check_budget
-from understudy.api.places import existing, existing_table, require_room, unused, whole_file
+from understudy.api.buy import bought
+from understudy.api.places import existing, existing_table
 from understudy.cli.console import Commands, Output
 from understudy.cli.ledger import left_in
 from understudy.cli.options import TableFile
 from understudy.data import Schema
 from understudy.data.draft import still_open
 from understudy.errors import InputError
-from understudy.planning.choices import guarantee_for, require_budget
+from understudy.planning.choices import guarantee_for
 from understudy.privacy.budget import Guarantee, at_most, check_delta, default_delta
-from understudy.privacy.noise import NoiseSource
+from understudy.privacy.ledger import Ledger
 from understudy.privacy.purchases import Bought, BuyBounds, BuyCategories, BuyPopulation, Purchase
 
 app = Commands()
-_SCHEMA_BYTES = 2**20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,41 +110,23 @@ def _buy(
     order: Order,
     words: Callable[[Bought, Schema, Guarantee], list[str]],
 ) -> None:
-    """Charges the ledger, answers, writes the new schema, and reports it.
-
-    Privacy: reads the private table; all that leaves went through the grant of a charge already written.
-    """
-    file, schema, out = existing_table(order.file, "FILE"), existing(order.schema, "--schema"), order.out
-    unused(out, "--out")
+    """Buys the fact and reports it."""
+    schema, out = existing(order.schema, "--schema"), order.out
     if out.absolute().parent.resolve() != schema.absolute().parent.resolve():
         raise InputError(
             f"--out: a file in the folder of '{schema}' is expected, because the new schema charges the ledger there."
         )
+    found = bought(purchase, existing_table(order.file, "FILE"), schema, order.epsilon, save_to=out)
     draft = Schema.load(schema, draft=True)
-    require_budget(draft)
     guarantee = guarantee_for(draft, order.epsilon, None)
-    purchase.check(draft, guarantee)
-    plan = purchase.plan(guarantee)
-    check_budget(schema.absolute().parent, draft, plan, purchase.label)
-    private = purchase.read(file, draft)  # a folder or a store too, one file after the other
-    require_room(out, _SCHEMA_BYTES)
-    with charging(schema.absolute().parent, draft) as ledger:
-        grant = ledger.charge(plan, label=purchase.label, noise=NoiseSource.secure())
-        bought = purchase.answer(grant, private, draft)
-        try:
-            with whole_file(out) as text:
-                bought.schema.save(text)
-        except OSError as problem:  # the disk fails now, and the fact is paid
-            problem.add_note(f"Write what was bought into the schema by hand: {bought.facts}.")
-            raise
-        left, left_words = left_in(ledger)
-    first, *more = words(bought, draft, guarantee)
-    price, unknown = plan.epsilon(), still_open(bought.schema)
+    left, left_words = left_in(Ledger.open_for(draft, schema.absolute().parent))
+    first, *more = words(found, draft, guarantee)
+    price, unknown = purchase.plan(guarantee).epsilon(), still_open(found.schema)
     output.result(
         {
             "schema": str(out),
             "label": purchase.label,
-            "bought": bought.facts,
+            "bought": found.facts,
             "epsilon": price,
             "delta": guarantee.delta,
             "ledger": left,

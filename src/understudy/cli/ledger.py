@@ -9,15 +9,16 @@ import typer
 from understudy.api.places import existing
 from understudy.cli.console import Commands, Output, table
 from understudy.data import Schema
-from understudy.errors import LedgerError
-from understudy.privacy import registry
+from understudy.errors import InputError, LedgerError, MissingData
+from understudy.extras import naming_extras
+from understudy.privacy import postgresql, registry
 from understudy.privacy.budget import at_least, at_most
-from understudy.privacy.certificate import Certificate
+from understudy.privacy.certificate import FILE_NAME, Certificate
 from understudy.privacy.ledger import Ledger, known
-from understudy.privacy.store import Store
 
 app = Commands()
-Where = Annotated[Path, typer.Argument(help="Schema in the folder of its ledger, or a ledger file.")]
+WHERE_HELP = "Schema in the folder of its ledger, a ledger file, or the URL of a shared one: postgresql://…"
+Where = Annotated[str, typer.Argument(help=WHERE_HELP)]
 
 
 @app.command("show")
@@ -67,19 +68,52 @@ def raise_budget(
 @app.command("adopt")
 def adopt(
     output: Output,
-    where: Annotated[Path, typer.Argument(help="Ledger file that is an older copy of the one used before.")],
+    where: Annotated[
+        str, typer.Argument(help="File or URL of the ledger that is an older copy of the one used before.")
+    ],
     reason: Annotated[str, "Reason for the ledger and every later certificate."],
 ) -> None:
     """Continue with an older copy of a ledger whose newest copy is lost. What was spent stays spent."""
-    ledger = Ledger.adopt(existing(where, "WHERE"), reason=reason)
+    ledger = Ledger.adopt(_place(where), reason=reason)
     output.result(facts_of(ledger), ledger.amendments()[-1])
+
+
+@app.command("move")
+def move(
+    output: Output,
+    where: Where,
+    to: Annotated[str, typer.Argument(metavar="TO", help="New place: postgresql://…, or the name of a new file.")],
+) -> None:
+    """Carry a ledger to another place, such as a database that a team shares. The old one is closed for good."""
+    place = _place(where)
+    if isinstance(place, Path) and place.suffix == ".toml":
+        raise InputError("WHERE: the ledger itself is expected, not its schema. Pass the .ledger file beside it.")
+    ledger = Ledger.move(place, to)
+    output.result(facts_of(ledger), f"The ledger of '{ledger.name}' is at {ledger.path}; '{where}' is closed.")
+
+
+@app.command("prepare")
+def prepare(
+    output: Output,
+    database: Annotated[str, typer.Argument(help="URL of the database, as the owner of its tables: postgresql://…")],
+    reader: Annotated[list[str] | None, "Role that may look at every ledger; may be repeated."] = None,
+    charger: Annotated[list[str] | None, "Role that may also charge; may be repeated."] = None,
+) -> None:
+    """Make or migrate the tables of shared ledgers, and let roles of the database read or charge."""
+    with naming_extras("understudy ledger prepare"):
+        version = postgresql.prepare(
+            database, [*(("reader", role) for role in reader or ()), *(("charger", role) for role in charger or ())]
+        )
+    facts = {"version": version, "readers": reader or [], "chargers": charger or []}
+    output.result(facts, f"The tables are of version {version}.")
 
 
 @app.command("list")
 def list_ledgers(output: Output) -> None:
     """List the populations that this computer knows, and where their ledgers are."""
     facts = [
-        {"name": name, "ledger": str(path), "there": path.exists()} for name, path in registry.populations().items()
+        {"name": name, "ledger": str(place), "there": registry.is_there(place)}
+        for name, place in registry.populations().items()
     ]
     rows = ((str(one["name"]), f"{one['ledger']}{'' if one['there'] else ' (gone)'}") for one in facts)
     shown = table("population", "ledger", rows=rows) if facts else "No population has a ledger yet."
@@ -90,12 +124,40 @@ def list_ledgers(output: Output) -> None:
 def check(
     output: Output,
     where: Where,
-    release: Annotated[Path, typer.Argument(help="Release directory made from this population.")],
+    release: Annotated[Path, typer.Argument(help="Release made from this population, or a folder of such releases.")],
 ) -> None:
-    """Check that a ledger contains the charge of a release; an older copy of the ledger does not."""
-    file = existing(where, "WHERE").absolute()
-    ledger = opened(where) if where.suffix == ".toml" else Ledger.checked(Store(file))  # a look claims nothing
-    certificate = Certificate.load(existing(release, "RELEASE"))
+    """Check that a ledger contains the charges of releases; an older copy of the ledger does not."""
+    ledger = opened(where) if where.endswith(".toml") else Ledger.look(_place(where))  # a look claims nothing
+    found = {path: Certificate.load(path) for path in _certificates(existing(release, "RELEASE"))}
+    own = {path: one for path, one in found.items() if len(found) == 1 or one.population == ledger.name}
+    if not own:
+        raise LedgerError(f"No release in '{release}' belongs to '{ledger.name}'. Pass the ledger of their population.")
+    for path, certificate in own.items():
+        _require_remembered(ledger, certificate, path)
+    amended = ledger.amendments()
+    facts = {
+        "ledger": str(ledger.path),
+        "release": str(release),
+        "remembers": True,
+        "releases": len(own),
+        "of_others": len(found) - len(own),
+        "amendments": amended,
+    }
+    told = f"'{release}'" if found.keys() == {release} else f"all {len(own)} releases of its population in '{release}'"
+    output.result(facts, f"The ledger of '{ledger.name}' remembers {told}.", *amended)
+
+
+def _certificates(release: Path) -> list[Path]:
+    """Returns the release itself, or all that are below a folder."""
+    if release.is_file() or (release / FILE_NAME).is_file():
+        return [release]
+    found = sorted(path.parent for path in release.rglob(FILE_NAME))
+    if not found:
+        raise MissingData(f"RELEASE: no {FILE_NAME} is in '{release}' or below it. Pass a release or a folder of them.")
+    return found
+
+
+def _require_remembered(ledger: Ledger, certificate: Certificate, release: Path) -> None:
     if certificate.ledger.get("kind") == "in-memory":
         raise LedgerError(
             f"'{release}' was charged in memory only, so no ledger file contains it; its certificate says "
@@ -107,20 +169,22 @@ def check(
             "another population, or an older copy of the ledger was put back. Put the newest copy back, or pass the "
             "ledger of the release's population."
         )
-    amended = ledger.amendments()
-    facts = {"ledger": str(ledger.path), "release": str(release), "remembers": True, "amendments": amended}
-    output.result(facts, f"The ledger of '{ledger.name}' remembers '{release}'.", *amended)
 
 
-def opened(where: Path) -> Ledger:
-    """Returns the ledger at a path or in the folder of a schema."""
+def _place(where: str) -> Path | str:
+    """Returns the place that an argument names; a file has to be there."""
+    return where if "://" in where else existing(Path(where), "WHERE")
+
+
+def opened(where: str) -> Ledger:
+    """Returns the ledger at a path, at a URL or in the folder of a schema."""
     from understudy.planning.choices import existing_ledger
 
-    existing(where, "WHERE")
-    if where.suffix != ".toml":
-        return Ledger.open(where)
-    schema = Schema.load(where, draft=True)  # facts can be bought while others are still open
-    ledger = existing_ledger(where.absolute().parent, schema)
+    place = _place(where)
+    if isinstance(place, str) or place.suffix != ".toml":
+        return Ledger.open(place)
+    schema = Schema.load(place, draft=True)  # facts can be bought while others are still open
+    ledger = existing_ledger(place.absolute().parent, schema)
     if ledger is None:
         raise LedgerError(f"'{schema.name}' has no ledger in this folder yet: the first run on it makes one.")
     return ledger

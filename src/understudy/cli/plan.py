@@ -11,6 +11,7 @@ from understudy import planning
 from understudy.cli.console import Output, bold, table
 from understudy.cli.options import ContextFile, Delta, MethodOptions, NotPrivate, PlannedEpsilon
 from understudy.planning import Plan
+from understudy.planning.plans import COLUMNS
 from understudy.planning.simulation import Simulation
 from understudy.privacy.budget import at_least, at_most
 
@@ -52,11 +53,7 @@ def shown(plan: Plan) -> list[RenderableType]:
         f"Ledger: {left}. {plan.cost.sentence()}",
     ]
     if plan.releases:
-        rows = (
-            (one.label, one.mechanism, _figure(one.noise_multiplier), _figure(one.signal_to_noise))
-            for one in plan.releases
-        )
-        lines.append(table("release", "mechanism", ">noise multiplier", ">signal to noise", rows=rows))
+        lines.append(table(*COLUMNS, rows=plan.rows()))
     lines += plan.outlook
     if plan.simulation is not None:
         lines += _shown_simulation(plan.simulation)
@@ -78,7 +75,3 @@ def _shown_simulation(simulation: Simulation) -> list[RenderableType]:
         f"Tried on {simulation.units_tried} {simulation.data}{scaled}; 0 is perfect:",
         table(">epsilon", ">marginal distance", ">autocorrelation error", "better than the control on", rows=rows),
     ]
-
-
-def _figure(value: float | None) -> str:
-    return "" if value is None else f"{value:.4g}"

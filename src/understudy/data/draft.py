@@ -185,9 +185,13 @@ def with_facts(
         declared = budget if isinstance(budget, BudgetDeclaration) else BudgetDeclaration(epsilon=float(budget))
         changes["budget"] = declared
     told: dict[str, dict[str, Any]] = {name: dict(more) for name, more in (columns or {}).items()}
-    for name, (low, high) in (bounds or {}).items():
-        told.setdefault(name, {}).update(low=low, high=high)
+    for name, ends in (bounds or {}).items():
+        if not isinstance(ends, tuple | list) or len(ends) != 2:
+            raise InputError(f"bounds: (low, high) is expected for '{name}', got {type(ends).__name__}. Give both.")
+        told.setdefault(name, {}).update(low=ends[0], high=ends[1])
     for name, listed in (categories or {}).items():
+        if isinstance(listed, str | bytes | int | float):
+            raise InputError(f'categories: a list of all categories is expected for \'{name}\'. Write ["a", "b"].')
         told.setdefault(name, {}).update(categories=tuple(listed))
     kinds = {**dict.fromkeys(categories or {}, "categorical"), **(kinds or {})}
     decided |= {f"{name}.kind" for name in (*(bounds or {}), *kinds)} | {f"time.{key}" for key in axis}
@@ -271,10 +275,16 @@ def _told_columns(
 
 def _told(column: Channel, told: Mapping[str, Any], kind: str | None) -> Channel:
     """Returns a column with other fields, of another kind if one is given."""
+    if kind is not None and kind not in CHANNELS:
+        raise InputError(f"kinds: one of {', '.join(CHANNELS)} is expected for '{column.name}', got '{kind}'.")
+    for key in told:
+        if key not in CHANNELS[kind or column.kind].__dataclass_fields__:
+            raise InputError(
+                f"Column '{column.name}' is {kind or column.kind}, and such a column has no '{key}'. Leave it out, or "
+                f'say what the column holds: kinds={{"{column.name}": "…"}}, one of {", ".join(CHANNELS)}.'
+            )
     if kind is None:
         return replace(column, **told)
-    if kind not in CHANNELS:
-        raise InputError(f"kinds: one of {', '.join(CHANNELS)} is expected for '{column.name}', got '{kind}'.")
     shared = {"name": column.name, "missing": column.missing, "party": column.party}
     kept = {"dtype": column.dtype} if CHANNELS[kind] is type(column) else {}
     made: Channel = CHANNELS[kind](**{**shared, **kept, **told})

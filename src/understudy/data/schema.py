@@ -7,6 +7,7 @@ not know is bought with a differentially private query.
 
 import codecs
 import datetime as dt
+import html
 import json
 import tomllib
 from collections import Counter
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import pydantic
 
+from understudy import display
 from understudy.data.channels import Binary, Categorical, Channel, Continuous, Integer, undeclared
 from understudy.data.constraints import Constraint, Monotone, NonNegative, Sum, ZeroWhen, constrained_channels
 from understudy.data.dtypes import INTEGER_DTYPES, TEXT_DTYPES, require_dtype, require_fit
@@ -394,6 +396,16 @@ class Schema:
         todo = isinstance(item, Channel) and undeclared(item)
         lines = f'kind = "{item.kind}"\n{_changed_lines(item)}'
         return lines if not todo else lines.replace("categories = []\n", "") + _TODO[todo]
+
+    def _repr_html_(self) -> str:
+        """Returns who is protected and what is public, small enough for a notebook."""
+        size = self.population.size
+        facts = [("protected", self.unit.sentence()), ("units", "to be bought" if size is None else f"{size:,}")]
+        facts.append(("steps", f"{self.time.steps} of {self.time.frequency}"))
+        for group in ("channels", "static", "context"):
+            facts += [(group, f"{column.name} ({column.kind})") for column in getattr(self, group)]
+        facts += [("still open", str(fact)) for fact in self.missing_facts()]
+        return f"<p><strong>{html.escape(self.name)}</strong></p>{display.html_table(('', 'schema'), facts)}"
 
     def __str__(self) -> str:
         channels = ", ".join(f"{channel.name} ({channel.kind})" for channel in self.channels)

@@ -149,7 +149,7 @@ def open_table(path: str | Path, schema: Schema, *, context: Any = None, allow_f
         in one piece, and refused if it is large. Files must not change after they were opened: reading refuses that.
     """
     require_argument(schema, Schema, "schema", "Load it first: Schema.load(path).")
-    require_argument(path, str | Path, "open_table: path", "Give a path or a URL as text, or a Path.")
+    require_argument(path, str | Path, "open_table: path", "Give a path or a URL as text; read_panel takes frames.")
     schema.require_declared()
     place = located(path)
     folder = place.is_dir()

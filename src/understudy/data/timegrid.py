@@ -225,13 +225,18 @@ def step_ticks(time: Time, num_steps: int, first_step: int = 0) -> Int64[np.ndar
     return index if time.counts_steps else _moments(time, index)
 
 
+def local_times(time: Time, num_steps: int) -> Int64[np.ndarray, " step"]:
+    """Returns the local time of each step, counted from the declared start, in microseconds."""
+    ticks = _moments(time, np.arange(num_steps, dtype=np.int64))
+    if time.zone is None:
+        return ticks
+    shown = pc.local_timestamp(pa.array(ticks).cast(pa.timestamp("us", tz=time.zone)))
+    return np.asarray(shown.cast(pa.int64()))
+
+
 def hours_of_day(time: Time, num_steps: int) -> Int64[np.ndarray, " step"]:
     """Returns the hour (0 to 23) in which each step begins, counted from the declared start."""
-    ticks = _moments(time, np.arange(num_steps, dtype=np.int64))
-    if time.zone is not None:
-        shown = pc.local_timestamp(pa.array(ticks).cast(pa.timestamp("us", tz=time.zone)))
-        ticks = np.asarray(shown.cast(pa.int64()))
-    return np.asarray(ticks // _MICROSECONDS["h"] % 24)
+    return np.asarray(local_times(time, num_steps) // _MICROSECONDS["h"] % 24)
 
 
 def steps_per_day(time: Time) -> int:

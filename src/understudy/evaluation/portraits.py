@@ -11,6 +11,7 @@ import numpy as np
 
 from understudy.data import Channel, Panel
 from understudy.data.channels import num_codes
+from understudy.data.timegrid import Time, local_times, parse_frequency
 from understudy.evaluation.measures import around_mean, autocorrelations, ratio, spectra
 from understudy.evaluation.panels import Comparison
 
@@ -66,6 +67,9 @@ def portrait(panel: Panel, frame: Frame, *, seed: int = 0) -> dict[str, Any]:
     return {
         "num_series": panel.num_series,
         "steps": frame.steps.tolist(),
+        "times": _times(panel.schema.time, frame.steps),
+        "zone": panel.schema.time.zone,
+        "step_seconds": parse_frequency(panel.schema.time.frequency).microseconds / 1e6 or None,
         "channels": columns,
         "static": {
             c.name: _shares(c, static[:, k])
@@ -76,6 +80,15 @@ def portrait(panel: Panel, frame: Frame, *, seed: int = 0) -> dict[str, Any]:
         "correlation": _correlation(values, frame.channels),
         "notes": _notes(panel, len(rows)),
     }
+
+
+def _times(time: Time, steps: np.ndarray) -> list[str] | None:
+    """Returns the local times of shown steps; None where every series has its own, or steps are only numbered."""
+    if time.align != "calendar" or time.counts_steps or not len(steps):
+        return None
+    return [
+        str(one) for one in local_times(time, int(steps[-1]) + 1)[steps].view("datetime64[us]").astype("datetime64[s]")
+    ]
 
 
 def extremes(values: np.ndarray) -> dict[str, float]:

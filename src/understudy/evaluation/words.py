@@ -149,7 +149,7 @@ def _summary(card: Mapping[str, Any]) -> str:
     factor = forecast_factor(card)
     if factor is not None:
         parts.insert(0, f"forecasts trained on it err {factor:.2f} times as much as on real series")
-    apart = [MATTERS.get(score["name"], score["title"]) for score in weakest(card)[:_NUM_WEAKEST]]
+    apart = [MATTERS.get(s["name"], s["title"][0].lower() + s["title"][1:]) for s in weakest(card)[:_NUM_WEAKEST]]
     parts += [f"weakest: {', '.join(apart)}"] if apart else []
     sentence = "; ".join(parts)
     return f"{sentence[0].upper()}{sentence[1:]}."

@@ -12,7 +12,7 @@ from understudy.data import Schema
 from understudy.data.type_checks import require_argument
 from understudy.errors import InputError, SchemaError
 from understudy.privacy.budget import Guarantee, check_delta
-from understudy.privacy.charges import Composition, declared, ledger_file
+from understudy.privacy.charges import Composition, declared
 from understudy.privacy.events import NonPrivate
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.plan import SpendingPlan
@@ -48,9 +48,10 @@ class MethodOptions(TypedDict, total=False):
     options: Sequence[str] | None
 
 
-def contract_of(schema: Schema | Path | str) -> tuple[Schema, Path | None]:
-    """Returns a schema, and the file it was read from."""
-    return (schema, None) if isinstance(schema, Schema) else (Schema.load(schema), Path(schema))
+def contract_of(schema: Schema | Path | str, *, draft: bool = False) -> tuple[Schema, Path | None]:
+    """Returns a schema, and the file it was read from; `draft` lets bounds that are still open pass."""
+    require_argument(schema, Schema | Path | str, "schema", "Draft one: Schema.draft(df, unit='meter', time='when').")
+    return (schema, None) if isinstance(schema, Schema) else (Schema.load(schema, draft=draft), Path(schema))
 
 
 def chosen(
@@ -101,8 +102,8 @@ def require_budget(schema: Schema) -> None:
 
 
 def existing_ledger(place: Path | str, schema: Schema) -> Ledger | None:
-    """Returns the population's ledger, a file or in a folder; None where the first run will make it."""
-    return Ledger.open_for(schema, place) if ledger_file(place, schema.name).exists() else None
+    """Returns the population's ledger, at a place or in a folder; None where the first run will make it."""
+    return Ledger.find_for(schema, place)
 
 
 def guarantee_for(

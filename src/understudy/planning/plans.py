@@ -1,10 +1,12 @@
 """What one run is going to be like, from public facts: noise, signal against noise, cost, and a verdict."""
 
+import html
 import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
+from understudy import display
 from understudy.data import Schema, windows
 from understudy.errors import InputError
 from understudy.planning import simulation
@@ -20,7 +22,7 @@ from understudy.planning.choices import (
 from understudy.planning.cost import Expected, expected_cost
 from understudy.planning.simulation import Simulation, sized
 from understudy.privacy import accounting
-from understudy.privacy.budget import Guarantee
+from understudy.privacy.budget import Guarantee, at_most
 from understudy.privacy.events import Event, NonPrivate, PureDP, relation
 from understudy.privacy.plan import SpendingPlan
 from understudy.synthesizers import Progress, Synthesizer
@@ -28,6 +30,7 @@ from understudy.synthesizers import Progress, Synthesizer
 # Signal-to-noise of the best release below which, on invented data of several shapes, no method beat the
 # control that reads no data, and below which only the distribution of values got better.
 BUYS_NOTHING, BUYS_LITTLE = 20.0, 150.0
+COLUMNS = ("release", "mechanism", ">noise multiplier", ">signal to noise")
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,20 @@ class Plan:
     cost: Expected
     verdict: str
     simulation: Simulation | None
+
+    def __repr__(self) -> str:
+        cost = f"epsilon = {at_most(self.epsilon)} at delta = {at_most(self.delta)}"
+        return f"Plan({self.method} on {self.units} units, {cost}: {self.verdict})"
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Returns each release with its mechanism, noise multiplier and signal to noise, as text."""
+        figures = ((one, one.noise_multiplier, one.signal_to_noise) for one in self.releases)
+        return [(one.label, one.mechanism, *("" if f is None else f"{f:.4g}" for f in two)) for one, *two in figures]
+
+    def _repr_html_(self) -> str:
+        head = (f"Plan for '{self.population}': {self.units} units, method {self.method}", *self.why, self.unit)
+        told = "".join(f"<p>{html.escape(line)}</p>" for line in (*head, self.cost.sentence(), *self.outlook))
+        return f"{told}{display.html_table(COLUMNS, self.rows())}<p><strong>{html.escape(self.verdict)}</strong></p>"
 
     def as_dict(self) -> dict[str, Any]:
         """Returns every figure as plain values."""

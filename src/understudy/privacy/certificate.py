@@ -4,6 +4,7 @@ The first field says whether the release is private. The rest says who is protec
 which cost, and what is not protected; then the hash of every released file and a signature. `verify` checks all of it.
 """
 
+import html
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from understudy import display
 from understudy.data.type_checks import require_argument, require_path
 from understudy.errors import CertificateError, InputError, UnsupportedEvent
 from understudy.files import whole_file
@@ -145,6 +147,16 @@ class Certificate:
             f"{at_most(self.delta, 2)}.{known}{kept}"
         )
 
+    def __repr__(self) -> str:
+        return f"Certificate({self.sentence()})"
+
+    def _repr_html_(self) -> str:
+        facts = {"status": self.status, "method": self.method, "population": self.population, "unit": self.unit}
+        facts |= {"epsilon": at_most(self.epsilon), "delta": at_most(self.delta), "noise": self.noise}
+        facts |= {"signed by": "nobody" if self.signer is None else keys.fingerprint(self.signer)}
+        table = display.html_table(("", "certificate"), facts.items())
+        return f"<p><strong>{html.escape(self.sentence())}</strong></p>{table}"
+
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values, `status` first."""
         silent = [name for name in _NOT_ALWAYS if not getattr(self, name)]
@@ -248,6 +260,8 @@ def status_of(certificate: Certificate, events: tuple[Event, ...], epsilon: floa
     reproduction = certificate.overrides.get("reproduction")
     if certificate.unit_kind not in _PROTECTING:
         return "not private: protects no person; its unit is one of many overlapping windows of the same series"
+    if certificate.ledger.get("kind") == "scratch":
+        return "not private: charged to a scratch ledger, which forgets what was spent; for simulated data only"
     if not certificate.noise_is_secure:
         return "not private: reproducible noise, which anyone with the seed can subtract"
     if reasons:

@@ -5,25 +5,53 @@ headings of a data protection impact assessment (GDPR Article 35(7)). The page a
 a pure function of it.
 """
 
+import base64
+import hashlib
 import html
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from understudy.privacy import canonical
 from understudy.privacy.budget import at_most
 from understudy.privacy.certificate import Certificate
 from understudy.privacy.keys import fingerprint
 
-_STYLE = (
-    "body{font:14px/1.45 system-ui,sans-serif;max-width:50rem;margin:2rem auto;padding:0 1rem;color:#1a1a1a}"
-    "h1{font-size:1.4rem;margin:0 0 .5rem}"
-    "h2{font-size:1.05rem;margin:1.2rem 0 .3rem;border-bottom:1px solid #ccc}"
-    "table{border-collapse:collapse;width:100%}td,th{text-align:left;padding:.15rem .6rem .15rem 0;"
-    "vertical-align:top;overflow-wrap:anywhere}th{width:14rem;font-weight:600}"
-    "ul{margin:.2rem 0;padding-left:1.2rem}"
-    ".status{padding:.5rem .8rem;border-radius:4px;background:#e6f4e6}"
-    ".not{background:#fbe3e3;font-weight:600}"
-    "@media print{body{margin:0;font-size:11px}}"
+_STYLE = """
+:root { color-scheme: light dark; --page: #fff; --ink: #1a1a1d; --muted: #55555c; --rule: #cfccc6; --soft: #f4f2ee;
+  --good: #00563f; --good-soft: #e3f2ec; --bad: #a3211a; --bad-soft: #fbe9e7; }
+@media screen and (prefers-color-scheme: dark) { :root { --page: #17171a; --ink: #ececef; --muted: #a9a9b2;
+  --rule: #3a3a41; --soft: #222227; --good: #8fe0c0; --good-soft: #15302a; --bad: #ff9d94; --bad-soft: #3a1c1a; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--page); color: var(--ink);
+  font: 14px/1.45 system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", Arial, sans-serif; }
+main { max-width: 56rem; margin: 0 auto; padding: 2rem 1.25rem 2.5rem; }
+header { display: flex; justify-content: space-between; align-items: flex-start; gap: 1.5rem; }
+header div { flex: 1; min-width: 0; }
+.kind { margin: 0; color: var(--muted); font-size: .8rem; letter-spacing: .09em; text-transform: uppercase; }
+h1 { margin: .1rem 0 .6rem; font: 600 1.9rem/1.15 Georgia, "Liberation Serif", serif; overflow-wrap: anywhere; }
+h2 { margin: 0 0 .3rem; padding-bottom: .15rem; border-bottom: 1px solid var(--rule); font-size: .98rem; }
+.status { margin: 0; padding: .55rem .8rem; border-left: 4px solid var(--good); background: var(--good-soft); }
+.not { border-color: var(--bad); background: var(--bad-soft); font-weight: 600; }
+figure { flex: none; width: 8.6rem; margin: 0; }
+figure svg { display: block; width: 100%; height: auto; background: #fff; }
+figcaption { margin-top: .3rem; color: var(--muted); font-size: .68rem; line-height: 1.3; overflow-wrap: anywhere; }
+code { font: .95em ui-monospace, "SF Mono", Menlo, Consolas, "Liberation Mono", monospace; }
+table { border-collapse: collapse; width: 100%; }
+th, td { padding: .14rem .8rem .14rem 0; text-align: left; vertical-align: top; overflow-wrap: anywhere; }
+th { width: 11rem; color: var(--muted); font-weight: 500; }
+.issue { margin-top: .9rem; padding: .5rem .8rem; background: var(--soft); }
+.columns { columns: 2; column-gap: 2rem; } .columns th { width: 8.2rem; }
+.columns section { padding-top: 1rem; break-inside: avoid; }
+ul { margin: .2rem 0; padding-left: 1.1rem; } li { margin-bottom: .12rem; overflow-wrap: anywhere; }
+@media screen and (max-width: 44rem) { header { display: block; } figure { width: 10rem; margin-top: 1rem; }
+  .columns { columns: 1; } th, td { display: block; width: auto; padding: 0; } td { margin-bottom: .45rem; } }
+@page { size: A4; margin: 12mm; }
+@media print { html { font-size: 8.6pt; } body { font-size: 8.2pt; line-height: 1.3; }
+  main { max-width: none; padding: 0; } .columns section { padding-top: .7rem; } figure { width: 28mm; } }
+"""
+_VALIDITY = (
+    "The guarantee does not expire. It covers the files whose hashes certificate.json lists, unchanged, and whatever "
+    "is computed from them. Further releases of the same population add to epsilon; its ledger adds them up."
 )
 Section = tuple[str, Sequence[tuple[str, str]], Sequence[str]]  # title, rows of a table, points of a list
 
@@ -31,7 +59,8 @@ Section = tuple[str, Sequence[tuple[str, str]], Sequence[str]]  # title, rows of
 def to_markdown(certificate: Certificate) -> str:
     """The page as Markdown."""
     lines = [f"# Privacy certificate: {_md(certificate.population)}", "", f"**{_md(_headline(certificate))}**", ""]
-    for title, rows, points in _sections(certificate):
+    digest = ("SHA-256 of certificate.json", canonical.sha256(certificate.dumps()))
+    for title, rows, points in (("Issue", (*_issued(certificate), digest), ()), *_sections(certificate)):
         lines += [f"## {title}", ""]
         if rows:
             lines += ["| | |", "|---|---|", *(f"| {_md(name)} | {_md(value)} |" for name, value in rows), ""]
@@ -41,21 +70,51 @@ def to_markdown(certificate: Certificate) -> str:
 
 
 def to_html(certificate: Certificate) -> str:
-    """The page as one HTML file without scripts or links to anywhere."""
-    mark = "status" if certificate.is_private else "status not"
-    parts = [f'<p class="{mark}">{html.escape(_headline(certificate))}</p>']
-    for title, rows, points in _sections(certificate):
-        parts.append(f"<h2>{html.escape(title)}</h2>")
-        if rows:
-            cells = (f"<tr><th>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>" for name, value in rows)
-            parts.append(f"<table>{''.join(cells)}</table>")
-        if points:
-            parts.append(f"<ul>{''.join(f'<li>{html.escape(point)}</li>' for point in points)}</ul>")
+    """The page as one HTML file, a sheet of paper long, without scripts or links to anywhere."""
     title = html.escape(f"Privacy certificate: {certificate.population}")
+    mark = "status" if certificate.is_private else "status not"
+    import segno
+
+    digest = canonical.sha256(certificate.dumps())
+    code = segno.make(f"sha256:{digest}", error="m", micro=False).svg_inline(border=2, omitsize=True)
+    policy = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+    sections = "".join(_html_section(*section) for section in _sections(certificate))
     return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-        f"<style>{_STYLE}</style></head><body><h1>{title}</h1>{''.join(parts)}</body></html>\n"
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
+        f"style-src 'sha256-{policy}'; base-uri 'none'; form-action 'none'\">"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{title}</title><style>{_STYLE}</style></head><body><main>"
+        f'<header><div><p class="kind">Privacy certificate</p><h1>{html.escape(certificate.population)}</h1>'
+        f'<p class="{mark}">{html.escape(_headline(certificate))}</p></div>'
+        f'<figure role="img" aria-label="QR code of the hash of this certificate">{code}'
+        f"<figcaption>SHA-256 of certificate.json <code>{digest}</code></figcaption></figure></header>"
+        f'<div class="issue">{_html_table(_issued(certificate))}</div>'
+        f'<div class="columns">{sections}</div></main></body></html>\n'
     )
+
+
+def _html_section(title: str, rows: Sequence[tuple[str, str]], points: Sequence[str]) -> str:
+    listed = "".join(f"<li>{html.escape(point)}</li>" for point in points)
+    table = _html_table(rows) if rows else ""
+    return f"<section><h2>{html.escape(title)}</h2>{table}{f'<ul>{listed}</ul>' if points else ''}</section>"
+
+
+def _html_table(rows: Sequence[tuple[str, str]]) -> str:
+    cells = (f'<tr><th scope="row">{html.escape(name)}</th><td>{html.escape(value)}</td></tr>' for name, value in rows)
+    return f"<table>{''.join(cells)}</table>"
+
+
+def _issued(certificate: Certificate) -> list[tuple[str, str]]:
+    """Who issued it, when, what for, and how long it holds; what the certificate does not state is left out."""
+    stated = {
+        "Issued at (UTC)": getattr(certificate, "issued_at", None),
+        "Issuer": getattr(certificate, "issuer", None),
+        "Purpose": getattr(certificate, "purpose", None),
+        "Contact": getattr(certificate, "contact", None),
+        "Validity": getattr(certificate, "validity", None) or _VALIDITY,
+    }
+    return [(name, str(value)) for name, value in stated.items() if value]
 
 
 def _headline(certificate: Certificate) -> str:
@@ -63,39 +122,50 @@ def _headline(certificate: Certificate) -> str:
 
 
 def _sections(certificate: Certificate) -> tuple[Section, ...]:
-    hidden = certificate.marginal_obfuscation
-    return (
-        ("What is protected (privacy unit)", _protected(certificate), ()),
-        ("From whom (trust model and threat model)", (), certificate.threat_model),
-        ("How it is measured (privacy loss parameters)", _measured(certificate), _events(certificate)),
-        *([("Marginal obfuscation (no part of the privacy loss)", (), hidden)] if hidden else []),
-        *([("Fitness for use", (), certificate.findings)] if certificate.findings else []),
-        ("What was done (description of the processing)", _processing(certificate), ()),
-        ("Necessity and proportionality", (), _proportionality(certificate)),
-        ("Risks that remain (privacy hazards)", (), certificate.not_protected),
-        ("What it rests on (assumptions)", (), certificate.assumptions),
-        ("Measures and accountability", _accountability(certificate), _departures(certificate)),
-    )
-
-
-def _protected(certificate: Certificate) -> list[tuple[str, str]]:
-    bought, size = "bought with differential privacy", certificate.population_size
-    return [
-        ("Population", f"{certificate.population} (declared size: {bought if size is None else size})"),
+    hidden, size = certificate.marginal_obfuscation, certificate.population_size
+    declared = "bought with differential privacy" if size is None else size
+    protected = [
+        ("Population", f"{certificate.population} (declared size: {declared})"),
         ("Privacy unit", certificate.unit),
         ("Neighbouring datasets", certificate.adjacency),
     ]
-
-
-def _measured(certificate: Certificate) -> list[tuple[str, str]]:
     others = "; ".join(f"{at_most(cost)} at {at_most(at)}" for at, cost in certificate.epsilon_at_delta)
-    return [
+    measured = [
         ("Epsilon, delta", f"{at_most(certificate.epsilon)} at {at_most(certificate.delta)}"),
         ("Epsilon at three deltas", others),
         ("Replace-one epsilon", at_most(certificate.replace_one_epsilon)),
         ("Highest odds ratio", at_most(math.exp(min(certificate.epsilon, 700.0)))),
         ("Model", "central differential privacy, (epsilon, delta)"),
     ]
+    inputs = "; ".join(f"{name} (sha256 {digest[:16]}…)" for name, digest in certificate.public_inputs.items())
+    done = [
+        ("Method", certificate.method),
+        ("Noise", certificate.noise),
+        ("Public inputs", inputs or "none besides the schema"),
+    ]
+    counted = ", identifier or row count" if certificate.hides_presence else " or identifier"
+    proportionate = [
+        f"The recipient gets synthetic series or a model of the population; no original series{counted} leaves the "
+        "holder.",
+        "The privacy budget of the population is limited in advance and every use of it is recorded before data is "
+        f"read (ledger '{certificate.ledger.get('name')}', run {certificate.ledger.get('run')}).",
+    ]
+    departures = [
+        *(f"Departure from the rules, by name: {name} ({reason})" for name, reason in certificate.overrides.items()),
+        *(f"Ledger: {sentence}" for sentence in certificate.amendments),
+    ]
+    return (
+        ("What is protected (privacy unit)", protected, ()),
+        ("From whom (trust model and threat model)", (), certificate.threat_model),
+        ("How it is measured (privacy loss parameters)", measured, _events(certificate)),
+        *([("Marginal obfuscation (no part of the privacy loss)", (), hidden)] if hidden else []),
+        *([("Fitness for use", (), certificate.findings)] if certificate.findings else []),
+        ("What was done (description of the processing)", done, ()),
+        ("Necessity and proportionality", (), proportionate),
+        ("Risks that remain (privacy hazards)", (), certificate.not_protected),
+        ("What it rests on (assumptions)", (), certificate.assumptions),
+        ("Measures and accountability", _accountability(certificate), departures),
+    )
 
 
 def _events(certificate: Certificate) -> list[str]:
@@ -107,49 +177,23 @@ def _events(certificate: Certificate) -> list[str]:
     return described or ["No private data was read."]
 
 
-def _processing(certificate: Certificate) -> list[tuple[str, str]]:
-    inputs = "; ".join(f"{name} (sha256 {digest[:16]}…)" for name, digest in certificate.public_inputs.items())
-    return [
-        ("Method", certificate.method),
-        ("Noise", certificate.noise),
-        ("Public inputs", inputs or "none besides the schema"),
-    ]
-
-
-def _proportionality(certificate: Certificate) -> list[str]:
-    counted = ", identifier or row count" if certificate.hides_presence else " or identifier"
-    return [
-        f"The recipient gets synthetic series or a model of the population; no original series{counted} leaves the "
-        "holder.",
-        "The privacy budget of the population is limited in advance and every use of it is recorded before data is "
-        f"read (ledger '{certificate.ledger.get('name')}', run {certificate.ledger.get('run')}).",
-    ]
-
-
 def _accountability(certificate: Certificate) -> list[tuple[str, str]]:
     signer = "nobody" if certificate.signer is None else f"Ed25519 key {fingerprint(certificate.signer)}"
     kind, composition, head = (certificate.ledger.get(name) for name in ("kind", "composition", "head"))
+    parties = []
+    for entry in certificate.parties:
+        ledger = entry["ledger"] if isinstance(entry.get("ledger"), Mapping) else {}
+        paid = f"ledger '{ledger.get('name')}', run {ledger.get('run')}"
+        parties.append(
+            (f"Signed by {entry.get('party')}", f"Ed25519 key {fingerprint(str(entry.get('signer')))}; {paid}")
+        )
     return [
         ("Ledger", f"{kind}, composition {composition}, head {str(head)[:16]}…"),
         ("Released files", f"{len(certificate.files)}, each listed with its sha256 in certificate.json"),
         ("Signed by", signer),
-        *((f"Signed by {entry.get('party')}", _party(entry)) for entry in certificate.parties),
+        *parties,
         ("Software", ", ".join(f"{name} {number}" for name, number in certificate.versions.items())),
         ("How to check", "understudy verify RELEASE recomputes epsilon, file hashes and signature without the data"),
-    ]
-
-
-def _party(entry: Mapping[str, Any]) -> str:
-    stated, mark = entry.get("ledger"), fingerprint(str(entry.get("signer")))
-    ledger = stated if isinstance(stated, Mapping) else {}
-    return f"Ed25519 key {mark}; ledger '{ledger.get('name')}', run {ledger.get('run')}"
-
-
-def _departures(certificate: Certificate) -> list[str]:
-    named = certificate.overrides.items()
-    return [
-        *(f"Departure from the rules, by name: {name} ({reason})" for name, reason in named),
-        *(f"Ledger: {sentence}" for sentence in certificate.amendments),
     ]
 
 

@@ -234,13 +234,16 @@ _FIELDS: dict[str, dict[str, Any]] = {  # of the body of each kind of row, besid
     "resumed": {"run": int, "secure_noise": bool},  # a run is handed out again
     "raised": {"epsilon": _Amount, "max_runs": Annotated[int, pydantic.Field(ge=1)], "reason": str},  # the last holds
     "adopted": {**_FORGOTTEN, "reason": str},  # a person went on with an older copy; what the newer had spent is spent
+    "moved": {"place": str},  # closed here: the ledger goes on at that place
+    "arrived": {"place": str},  # and this is the place
 }
+_OPTIONAL: dict[str, dict[str, Any]] = {"adopted": {"releases": (tuple[str, ...], ())}}  # rows of 0.2 have them
 
 
 @cache
 def _model(kind: str) -> type[pydantic.BaseModel]:
     typed: dict[str, Any] = {name: (type_, ...) for name, type_ in {**_FIELDS[kind], "recorded_at": str}.items()}
-    return pydantic.create_model(kind, **typed)
+    return pydantic.create_model(kind, **typed, **_OPTIONAL.get(kind, {}))
 
 
 def check_rows(rows: tuple[Row, ...]) -> None:
@@ -254,6 +257,27 @@ def check_rows(rows: tuple[Row, ...]) -> None:
         charged = run == len(plans) if row.kind == "charge" else "run" not in body or 1 <= run <= len(plans)
         if not charged or (row.kind == "executed" and body["total"] > plans[run - 1].executions(body["label"])):
             raise LedgerError(f"Row {row.sequence} speaks of a run that was not charged.")
+
+
+def is_closed(rows: Sequence[Row]) -> bool:
+    """Whether the ledger goes on at another place."""
+    return next((row.kind for row in reversed(rows) if row.kind in ("moved", "arrived")), "") == "moved"
+
+
+def require_open(rows: Sequence[Row], place: str) -> None:
+    """Refuses the place that a ledger has left."""
+    if is_closed(rows):
+        to = next(row.body["place"] for row in reversed(rows) if row.kind == "moved")
+        raise LedgerError(
+            f"The ledger '{place}' was moved to '{to}' and is closed here. Open it there once: "
+            f"`understudy ledger show '{to}'`. A move that was cut short is completed by the same `understudy ledger "
+            "move`."
+        )
+
+
+def adopted_heads(rows: Sequence[Row]) -> set[str]:
+    """Heads of releases that the ledger has forgotten and that were counted as spent."""
+    return {head for row in rows if row.kind == "adopted" for head in row.body.get("releases", ())}
 
 
 def _parsed(row: Row) -> dict[str, Any]:

@@ -3,29 +3,42 @@
 A ledger outlives runs. Refitting next month on new data of the same people is a new charge to the same
 ledger, because their old and new series are read by releases that can be held side by side.
 
-The registry of this computer keeps the newest row of every ledger, so that a file replaced by an older copy of itself
-is refused here. On another computer certificates tell: they carry the head of the ledger's hash chain, and
-`Ledger.knows` says whether a ledger contains it.
+The registry of this computer keeps the newest row of every ledger and the number of its charges, so that a file
+replaced by an older copy of itself is refused here. On another computer certificates tell: they carry the number of
+their charge and the head of the ledger's hash chain. A ledger that does not contain a release in a folder beside it is
+refused, and `Ledger.knows` says whether it contains any other.
 """
 
-from contextlib import AbstractContextManager
+import html
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack, final
 
+from understudy import display
 from understudy.data.type_checks import require_argument
-from understudy.errors import BudgetExceeded, LedgerError, UnsupportedEvent
+from understudy.errors import BudgetExceeded, CertificateError, LedgerError, UnsupportedEvent
 from understudy.privacy import canonical, charges, registry
-from understudy.privacy.budget import Guarantee
+from understudy.privacy.accounting import check_workload
+from understudy.privacy.budget import Guarantee, at_least, at_most
+from understudy.privacy.certificate import FILE_NAME as CERTIFICATE
+from understudy.privacy.certificate import Certificate, parsed_events
 from understudy.privacy.charges import Composition, Entry, Facts, Options, Remaining
 from understudy.privacy.grant import Grant, Receipt
 from understudy.privacy.noise import NoiseSource
-from understudy.privacy.plan import SpendingPlan
-from understudy.privacy.store import Store, Writer
+from understudy.privacy.plan import PlanEntry, SpendingPlan
+from understudy.privacy.postgresql import Postgres, is_url
+from understudy.privacy.sqlite import Sqlite
+from understudy.privacy.store import Storage, Store, Writer, chained
 
 if TYPE_CHECKING:
     from understudy.data import Schema
+
+SCRATCH = "scratch"  # kind of a ledger that pays for nothing real
+_ROWS_SHOWN = 10
 
 
 @final
@@ -48,7 +61,7 @@ class Ledger:
     def __init__(self, store: Store) -> None:
         facts = canonical.typed(Facts, store.facts)
         self._store, self._facts = store, facts
-        self.path = store.path  # None in memory
+        self.path, self.kind = store.place, store.kind  # a file, or a URL without a password; None in memory
         self.name, self.unit_sentence = facts.name, facts.unit  # of the population, and who is protected, in words
         self.population, self.reproduction = facts.population, facts.reproduction  # declared number; paper, if any
 
@@ -62,45 +75,72 @@ class Ledger:
         guarantee: Guarantee,
         **options: Unpack[Options],
     ) -> "Ledger":
-        """A new ledger file, registered as the only one for the population `name`; `charges.Options` has the rest."""
-        target = Path(path).absolute()
-        facts = Facts.new(name, unit_sentence, guarantee, **options)
-        store = Store.create(target, asdict(facts))
-        try:
-            registry.claim(name, target, facts.identity)
-        except LedgerError:  # the population has another ledger; nothing was charged to this file yet
-            target.unlink()
-            raise
+        """A new ledger, registered as the only one for the population `name`; `charges.Options` has the rest.
+
+        Args:
+            path: a file, or the URL of a PostgreSQL database that a team shares (`postgresql://…`).
+        """
+        facts, storage = Facts.new(name, unit_sentence, guarantee, **options), _storage(path, name)
+        with registry.claiming(name, storage.place, facts.identity):
+            store = Store.create(storage, asdict(facts))
         registry.remember(store, facts.identity)
         return cls(store)
 
     @classmethod
     def open(cls, path: Path | str) -> "Ledger":
-        """An existing ledger, after checking every row against the hash chain."""
+        """An existing ledger, a file or a URL, after checking every row against the hash chain."""
         require_argument(path, str | Path, "Ledger.open", "Name the ledger's file; Ledger.open_for takes a schema.")
-        target = Path(path).absolute()
-        if not target.is_file():
-            raise LedgerError(
-                f"There is no ledger at '{target}'. Pass the path of the ledger file, usually next to the schema."
-            )
-        ledger = cls.checked(Store(target))
-        registry.check_newest(ledger._store, ledger._facts.identity)
-        registry.claim(ledger.name, target, ledger._facts.identity)
-        return ledger
+        return cls._registered(cls.look(path))
+
+    @classmethod
+    def look(cls, path: Path | str) -> "Ledger":
+        """An existing ledger, checked like any other, to be read only: this computer's registry is not asked."""
+        return cls._read(_storage(path))
 
     @classmethod
     def adopt(cls, path: Path | str, *, reason: str) -> "Ledger":
-        """Goes on with an older copy of a ledger, on the record; what this computer saw spent stays spent.
+        """Goes on with an older copy of a ledger, on the record; what is known to be spent stays spent.
 
         Privacy: runs charged before can't be resumed, because what they have executed is not known any more.
         """
-        ledger = cls.checked(Store(Path(path).absolute()))
-        registry.claim(ledger.name, Path(path).absolute(), ledger._facts.identity)
-        registry.adopt(ledger._store, ledger._facts.identity, reason)
+        ledger = cls.look(path)
+        before, place, identity = registry.lookup(ledger.name), ledger._store.place, ledger._facts.identity
+        moved = before != place and isinstance(before, str) and isinstance(place, str)  # a server has another address
+        registry.claim(ledger.name, place, identity, moved=moved)
+        forgotten = {head: ledger._price_of(found) for head, found in ledger._forgotten().items()}
+        registry.adopt(ledger._store, identity, reason, forgotten, moved=moved)
         return ledger
 
     @classmethod
-    def checked(cls, store: Store) -> "Ledger":
+    def move(cls, path: Path | str, to: Path | str) -> "Ledger":
+        """Carries a ledger with its chain to another place, such as a database; the old one is closed for good.
+
+        Privacy: the old place is closed first. A move that fails in between leaves nothing that can be charged; the
+        same call completes it.
+        """
+        old = cls.look(path)
+        old._require_newest()
+        storage = _storage(to, old.name)
+        storage.require_free()
+        with old._store.writing() as writer:
+            if not charges.is_closed(writer.rows):
+                writer.append("moved", {"place": str(storage.place)})
+        rows = old._store.rows_cached()
+        arrived = chained(rows, "arrived", {"place": str(storage.place)})
+        storage.create(canonical.dumps(old._store.facts), [row.stored for row in (*rows, arrived)])
+        return cls._registered(cls._read(storage))
+
+    @classmethod
+    def _read(cls, storage: Storage) -> "Ledger":
+        if not storage.exists():
+            raise LedgerError(
+                f"There is no ledger at '{storage.place}'. Pass the path of the ledger file, usually next to the "
+                "schema, or the URL of the database."
+            )
+        return cls.of(Store(storage))
+
+    @classmethod
+    def of(cls, store: Store) -> "Ledger":
         """A ledger of which everything has been read once, so that damage shows now and not after a charge."""
         try:
             ledger = cls(store)
@@ -108,17 +148,72 @@ class Ledger:
             charges.check_rows(store.rows_cached())
         except (KeyError, TypeError, ValueError, UnsupportedEvent) as problem:
             raise LedgerError(
-                f"The ledger '{store.path}' is damaged: its budget or its charges can't be read. Restore the last "
+                f"The ledger '{store.place}' is damaged: its budget or its charges can't be read. Restore the last "
                 "good copy."
             ) from problem
         return ledger
 
     @classmethod
+    def _registered(cls, ledger: "Ledger") -> "Ledger":
+        rows = ledger._store.rows_cached()
+        charges.require_open(rows, str(ledger.path))
+        ledger._require_newest()
+        arrived = any(row.kind == "arrived" for row in rows)
+        registry.claim(ledger.name, ledger._store.place, ledger._facts.identity, moved=arrived)
+        return ledger
+
+    def _require_newest(self) -> None:
+        """Refuses an older copy than this computer, or a release in a folder beside the ledger, has seen."""
+        registry.check_newest(self._store, self._facts.identity)
+        if self._forgotten():
+            raise registry.older_copy(self._store, "a release in a folder beside it")
+
+    def _forgotten(self) -> dict[str, Certificate]:
+        """Releases in folders beside this ledger's file that it does not know, by the head that they state."""
+        rows = self._store.rows_cached()
+        known = {self._store.genesis, *(row.hash for row in rows), *charges.adopted_heads(rows)}
+        beside = releases_beside(self.path, self.name) if isinstance(self.path, Path) else ()
+        stated = ((str(found.ledger.get("head")), found) for found in beside)
+        return {head: found for head, found in stated if head not in known}
+
+    def _price_of(self, certificate: Certificate) -> float:
+        """What the run of a release cost in this ledger's currency."""
+        try:
+            events = parsed_events(certificate)
+            check_workload(events)
+            planned = tuple(map(PlanEntry, certificate.labels, events))
+            return self.composition.price(SpendingPlan(planned, Guarantee(certificate.epsilon, certificate.delta)))
+        except (ValueError, UnsupportedEvent) as problem:
+            raise LedgerError(
+                f"A release beside '{self.path}' has a certificate that can't be accounted for. `understudy verify` "
+                "says which: move that release away."
+            ) from problem
+
+    @classmethod
+    def find(cls, population: str, place: Path | str | None = None) -> "Ledger | None":
+        """A population's ledger, at a place or in a folder; None where there is none yet."""
+        storage = _storage(_place_for(population, place), population)
+        return cls._registered(cls._read(storage)) if storage.exists() else None
+
+    @classmethod
+    def find_for(cls, schema: "Schema", place: Path | str | None = None) -> "Ledger | None":
+        """The ledger of a schema's population; None where the first run will make it."""
+        storage = _storage(_place_for(schema.name, place), schema.name)
+        if not storage.exists():
+            return None
+        ledger = cls._read(storage)
+        ledger.check_belongs_to(schema)
+        return cls._registered(ledger)
+
+    @classmethod
     def open_for(cls, schema: "Schema | Path | str", directory: Path | str | None = None) -> "Ledger":
-        """The ledger of a schema's population, created on first use.
+        """The ledger of a schema's population; created on first use.
+
+        It is the shared one that this computer knows of the population, else the file `<name>.ledger` beside the
+        schema, else one in the database that UNDERSTUDY_LEDGERS names.
 
         Args:
-            directory: a folder that has or gets `<name>.ledger`, or a file whose name ends in `.ledger`.
+            directory: a folder that has or gets `<name>.ledger`, a file whose name ends in `.ledger`, or a URL.
         """
         from understudy.data import Schema as SchemaType
 
@@ -126,22 +221,22 @@ class Ledger:
             directory = Path(schema).absolute().parent if directory is None else directory
             schema = SchemaType.load(Path(schema))
         require_argument(schema, SchemaType, "Ledger.open_for", "Give the schema, or the path of its file.")
-        path = charges.ledger_file(directory, schema.name)
-        if path.exists():
-            cls.checked(Store(path)).check_belongs_to(schema)
-            return cls.open(path)
-        elsewhere = registry.lookup(schema.name)
-        if elsewhere is not None and not elsewhere.exists():
+        found = cls.find_for(schema, directory)
+        if found is not None:
+            return found
+        elsewhere, declared = registry.lookup(schema.name), charges.declared(schema)
+        if isinstance(elsewhere, Path) and not elsewhere.exists():
             raise LedgerError(
                 f"The ledger of population '{schema.name}' was '{elsewhere}' and is gone. Put it back, to this "
                 "folder if you like: a new one would forget what has been spent."
             )
         try:
-            return cls.create(path, **charges.declared(schema))
+            return cls.create(_place_for(schema.name, directory), **declared)
         except LedgerError:
-            if not path.exists():
+            found = cls.find_for(schema, directory)
+            if found is None:
                 raise
-            return cls.open(path)  # another process was quicker
+            return found  # another process was quicker
 
     @classmethod
     def in_memory(
@@ -156,7 +251,17 @@ class Ledger:
 
         Certificates say so. It refuses like any other, but nothing stops a second one.
         """
-        return cls(Store.create(None, asdict(Facts.new(name, unit_sentence, guarantee, **options))))
+        return cls(Store.create(Sqlite(None), asdict(Facts.new(name, unit_sentence, guarantee, **options))))
+
+    @classmethod
+    def scratch(cls, *, epsilon: float = 100.0, delta: float = 1e-5, max_runs: int = 100) -> "Ledger":
+        """A ledger for exploring simulated or public data, which forgets everything when the process ends.
+
+        Privacy: nothing stops a second one, so a release that it paid for is certified as *not private*.
+        """
+        ledger = cls.in_memory(Guarantee(epsilon, delta), name=SCRATCH, max_runs=max_runs)
+        ledger.kind = SCRATCH
+        return ledger
 
     def charge(self, plan: SpendingPlan, *, label: str, noise: NoiseSource) -> Grant:
         """Checks the budget, writes the whole run down, and only then returns the right to execute it.
@@ -233,11 +338,26 @@ class Ledger:
         """The rule by which runs add up, with the budget as it was last raised."""
         return charges.composition_of(self._facts, self._store.rows_cached())
 
+    def __repr__(self) -> str:
+        left = self.remaining()
+        return f"Ledger('{self.name}': epsilon {at_least(left.epsilon)} of {self.guarantee.epsilon:g} is left)"
+
+    def _repr_html_(self) -> str:
+        left, entries = self.remaining(), self.entries()
+        head = f"Ledger of '{self.name}': {at_least(left.epsilon)} of epsilon = {self.guarantee.epsilon:g} is left"
+        runs = "" if left.runs is None else f", in {left.runs} of {self.composition.max_runs} runs"
+        rows = [(str(one.run), one.label, at_most(one.epsilon), at_most(one.delta), one.recorded_at) for one in entries]
+        shown = display.html_table((">run", "method", ">epsilon", ">delta", "charged"), rows[-_ROWS_SHOWN:])
+        return f"<p><strong>{html.escape(head + runs)}.</strong></p>{shown if rows else ''}"
+
     def _checked_price(self, plan: SpendingPlan, label: str) -> float:
         return charges.check_price(self.composition, plan, label, self.population, self.reproduction)
 
-    def _writing(self, *, thorough: bool = True) -> AbstractContextManager[Writer]:
-        return registry.writing(self._store, self._facts.identity, thorough=thorough)
+    @contextmanager
+    def _writing(self, *, thorough: bool = True) -> Iterator[Writer]:
+        with registry.writing(self._store, self._facts.identity, thorough=thorough) as writer:
+            charges.require_open(writer.rows, str(self.path))
+            yield writer
 
     def _grant(
         self,
@@ -251,7 +371,7 @@ class Ledger:
     ) -> Grant:
         receipt = Receipt(
             ledger=self.name,
-            ledger_kind="in-memory" if self.path is None else "file",
+            ledger_kind=self.kind,
             run=run,
             composition=self.composition.kind,
             population=self.population,
@@ -301,10 +421,38 @@ class Ledger:
         return theirs in [(self.name, self.unit_sentence, *budget) for budget in budgets]
 
 
+def releases_beside(file: Path, population: str) -> Iterator[Certificate]:
+    """Yields the certificates in folders beside a ledger's file that were charged to a ledger of this population."""
+    for path in sorted(file.parent.glob(f"*/{CERTIFICATE}")):
+        with suppress(CertificateError):  # `verify` judges a certificate that can't be read
+            found = Certificate.load(path)
+            if found.ledger.get("name") == population and found.ledger.get("kind") in ("file", "postgresql"):
+                yield found
+
+
+def _storage(place: Path | str, population: str | None = None) -> Storage:
+    if is_url(place):
+        return Postgres(str(place), population)
+    if "://" in str(place):
+        raise LedgerError(f"'{place}': a ledger is a file or a database, postgresql://…. Pass one of these.")
+    return Sqlite(Path(place).absolute())
+
+
+def _place_for(population: str, place: Path | str | None) -> Path | str:
+    """Where a population's ledger is or will be: the shared one that is known here, a file, the team's database."""
+    if is_url(place):
+        return str(place)
+    known, file = registry.lookup(population), charges.ledger_file(place, population)
+    team = os.environ.get("UNDERSTUDY_LEDGERS")
+    if isinstance(known, str):
+        return known
+    return team if team and not file.exists() else file
+
+
 def known(population: str) -> Ledger | None:
     """Returns a population's ledger; None where this computer does not have it."""
-    path = registry.lookup(population)
-    return None if path is None or not path.exists() else Ledger.open(path)
+    place = registry.lookup(population)
+    return Ledger.open(place) if place is not None and registry.is_there(place) else None
 
 
 def record_uncovered(ledger: Ledger, what: str) -> None:

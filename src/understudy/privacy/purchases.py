@@ -98,13 +98,13 @@ class BuyBounds:
         _require_entity(schema)
         for name in self.columns:
             if not isinstance(private_column(schema, name), Continuous | Integer):
-                raise InputError(f"--column: '{name}' has no bounds to buy; continuous and integer columns have.")
+                raise InputError(f"column: '{name}' has no bounds to buy; continuous and integer columns have.")
         if len(set(self.columns)) != len(self.columns):
-            raise InputError("--column: each column once is expected.")
+            raise InputError("column: each column once is expected.")
         if not -LARGEST <= self.low < self.high <= LARGEST:
-            raise InputError("--between: two finite numbers are expected, the smaller one first.")
+            raise InputError("between: two finite numbers are expected, the smaller one first.")
         if not 0.5 < self.coverage < 1:
-            raise InputError(f"--coverage: a share between 0.5 and 1 is expected, got {self.coverage:g}.")
+            raise InputError(f"coverage: a share between 0.5 and 1 is expected, got {self.coverage:g}.")
         with_bounds(schema, self._widest(schema))
 
     def plan(self, guarantee: Guarantee) -> SpendingPlan:
@@ -116,7 +116,7 @@ class BuyBounds:
             if plan.epsilon() <= guarantee.epsilon:
                 return plan
             share *= 0.999 * guarantee.epsilon / plan.epsilon()
-        raise InputError(f"--epsilon: {guarantee.epsilon:g} is too little for these columns. Buy fewer at a time.")
+        raise InputError(f"epsilon: {guarantee.epsilon:g} is too little for these columns. Buy fewer at a time.")
 
     def read(self, source: Any, schema: Schema) -> Table:
         return _read(source, schema, self._widest(schema))
@@ -179,15 +179,15 @@ class BuyCategories:
         _require_entity(schema)
         column = private_column(schema, self.column)
         if not isinstance(column, Categorical):
-            raise InputError(f"--column: '{self.column}' has no categories to buy; categorical columns have.")
+            raise InputError(f"column: '{self.column}' has no categories to buy; categorical columns have.")
         if column.categories:
-            raise InputError(f"--column: the categories of '{self.column}' are declared; nothing is to be bought.")
+            raise InputError(f"column: the categories of '{self.column}' are declared; nothing is to be bought.")
         if schema.budget is not None and schema.budget.composition != "basic":
             raise InputError("A list of categories needs delta of its own, so a ledger with composition = 'basic'.")
         size, needed = schema.population.size, self.threshold(guarantee)
         if size is not None and needed >= size:
             raise InputError(
-                f"--epsilon: {guarantee.epsilon:g} finds only categories that more than {needed} units hold, and the "
+                f"epsilon: {guarantee.epsilon:g} finds only categories that more than {needed} units hold, and the "
                 f"population is {size}. Nothing was charged. Ask for more, or declare the categories."
             )
 

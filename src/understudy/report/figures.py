@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -20,6 +21,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
@@ -35,7 +37,7 @@ _SETTINGS: Any = {
     "svg.hashsalt": "understudy",
     "text.parse_math": False,  # names are a user's: "$" is a dollar
     "axes.unicode_minus": True,
-    "font.size": 9.5,
+    "font.size": 11.5,
     "hatch.linewidth": 0.8,
 }
 _UNDATED = {"Date": None, "Creator": None}
@@ -43,7 +45,7 @@ style = partial(matplotlib.rc_context, _SETTINGS)  # draws in the house style in
 _SVG, _LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
 ElementTree.register_namespace("", _SVG[1:-1])  # HTML knows the tags without a prefix only
 _DROPPED = {"font-family", "stroke-linejoin", "stroke-linecap", "stroke-dashoffset"}
-_WIDTH, _HEIGHT = 360, 210  # points
+_WIDTH, _HEIGHT = 360, 230  # points
 _CURVES = ("real", "synthetic", "control")
 
 
@@ -99,16 +101,16 @@ class Drawing:
             size = {"x": left, "y": 0.0, "width": right - left, "height": bottom}
             ElementTree.SubElement(group, f"{_SVG}rect", {name: f"{value:.1f}" for name, value in size.items()})
             ElementTree.SubElement(group, f"{_SVG}path", {"d": f"M{place:.1f} {top:.1f}V{bottom:.1f}"})
-            ElementTree.SubElement(group, f"{_SVG}text", {"x": f"{box.x0:.1f}", "y": "10"}).text = text
+            ElementTree.SubElement(group, f"{_SVG}text", {"x": "4", "y": "12"}).text = text
             yield group
 
 
 @contextmanager
-def canvas(height: float = _HEIGHT, *, left: float = 50) -> Iterator[tuple[Figure, Axes]]:
+def canvas(height: float = _HEIGHT, *, left: float = 72) -> Iterator[tuple[Figure, Axes]]:
     """Yields a figure 360 points wide with one tidy set of axes, below a line that is kept free for readouts."""
     with style():
         figure = Figure(figsize=(_WIDTH / 72, height / 72), dpi=72)
-        axes = figure.add_axes((left / _WIDTH, 34 / height, (_WIDTH - left - 8) / _WIDTH, (height - 52) / height))
+        axes = figure.add_axes((left / _WIDTH, 42 / height, (_WIDTH - left - 20) / _WIDTH, (height - 60) / height))
         tidy(axes)
         yield figure, axes
 
@@ -150,7 +152,7 @@ def _settle(element: ElementTree.Element, name: str) -> None:
         given["href"] = f"#{name}-{given.pop(_LINK)[1:]}"
     if "clip-path" in given:
         given["clip-path"] = given["clip-path"].replace("#", f"#{name}-")
-    for key in {"d", "x", "y"} & given.keys():
+    for key in {"d", "x", "y", "transform"} & given.keys():
         given[key] = _shorter(given[key])
     element.attrib = given
     for child in [child for child in element if child.tag == f"{_SVG}style"]:
@@ -181,62 +183,116 @@ _AUDIT_BINS = 24
 _MAX_WRITTEN = 6  # more cells a side than this and numbers no longer fit into them
 
 
+@dataclass(frozen=True)
+class Along:
+    """What figures have along their horizontal axis: steps, as times where all series share a calendar.
+
+    Attributes:
+        places: Where the shown steps are on the axis.
+        names: Each of them in words.
+        step: Seconds of a step; None where steps differ, as months do.
+    """
+
+    places: np.ndarray
+    names: Sequence[str]
+    label: str
+    step: float | None
+
+    @classmethod
+    def of(cls, portrait: Portrait) -> "Along":
+        """Returns the axis of a portrait."""
+        steps, step = portrait["steps"], portrait["step_seconds"]
+        if portrait["times"] is None:
+            return cls(np.array(steps, dtype=float), [f"step {k}" for k in steps], "step", step)
+        times = [datetime.fromisoformat(text) for text in portrait["times"]]
+        daily = all((time.hour, time.minute, time.second) == (0, 0, 0) for time in times)
+        names = [f"{time:%a} {time.day} {time:%b %Y}" + ("" if daily else f", {time:%H:%M}") for time in times]
+        label = f"{times[0].day} {times[0]:%b %Y} to {times[-1].day} {times[-1]:%b %Y}"
+        label += "" if portrait["zone"] is None else f", {portrait['zone']}"
+        return cls(np.asarray(date2num(times), dtype=float), names, label, step)
+
+    def settle(self, axes: Axes, most: int = 6) -> None:
+        """Gives axes ticks at round steps, or at round dates."""
+        axes.set_xlabel(self.label)
+        axes.margins(x=0.02)
+        if self.label == "step":
+            axes.xaxis.set_major_locator(MaxNLocator(most, integer=True))
+        else:
+            locator = AutoDateLocator(minticks=3, maxticks=most)
+            axes.xaxis.set_major_locator(locator)
+            axes.xaxis.set_major_formatter(ConciseDateFormatter(locator, **_DATES, show_offset=False))
+
+    def span(self, steps: float) -> str:
+        """Returns a number of steps in words, with the time it takes."""
+        said = f"{figure(steps)} step{'' if steps == 1 else 's'}"
+        if self.step is None:
+            return said
+        seconds = steps * self.step
+        unit, size = next((unit, size) for unit, size, least in _UNITS if seconds >= least)
+        return f"{said} ({figure(seconds / size)} {unit})"
+
+
+_DATES: Any = {  # of ticks by the distance between them, and where a larger unit begins
+    "formats": ["%Y", "%b", "%d %b", "%H:%M", "%H:%M", "%S.%f"],
+    "zero_formats": ["", "%Y", "%d %b", "%d %b", "%H:%M", "%H:%M"],
+}
+_UNITS = (("days", 86400.0, 172800.0), ("h", 3600.0, 3600.0), ("min", 60.0, 60.0), ("s", 1.0, 0.0))  # from seconds on
+
+
 def channel_drawings(name: str, number: int, sides: Sides) -> Iterator[Drawing]:
     """Yields the figures of one channel; `number` keeps their names apart whatever the channel is called."""
     own = [(side, portrait["channels"][name]) for side, portrait in sides]
     if "shares" in own[0][1]:
         yield shares(f"channel-{number}-shares", own, f"Category frequencies of {printable(name)}.")
         return
-    steps = sides[0][1]["steps"]
-    yield _bands(f"channel-{number}-bands", own, steps)
-    yield _samples(f"channel-{number}-series", own, steps)
+    along = Along.of(sides[0][1])
+    yield _bands(f"channel-{number}-bands", own, along)
+    yield _samples(f"channel-{number}-series", own, along)
     yield histogram(
         f"channel-{number}-values", own, "Marginal distribution of all values; the outer bins hold what lies beyond."
     )
     if own[0][1]["autocorrelation"]:
-        yield _autocorrelation(f"channel-{number}-memory", own)
+        yield _autocorrelation(f"channel-{number}-memory", own, along)
     if own[0][1]["spectrum"]["power"]:
-        yield _spectrum(f"channel-{number}-spectrum", own)
+        yield _spectrum(f"channel-{number}-spectrum", own, along)
 
 
-def _bands(name: str, own: Sides, steps: Sequence[int]) -> Drawing:
+def _bands(name: str, own: Sides, along: Along) -> Drawing:
     with canvas() as (made, axes):
         for side, channel in own:
             bands = {quantile: _floats(line) for quantile, line in channel["bands"].items()}
             axes.fill_between(
-                steps, bands["0.25"], bands["0.75"], alpha=0.2, color=_COLOURS[side], linewidth=0, gid=f"{side}-band"
-            )
+                along.places, bands["0.25"], bands["0.75"], alpha=0.2, color=_COLOURS[side], linewidth=0,
+                gid=f"{side}-band",
+            )  # fmt: skip
             for quantile, width in (("0.05", 0.7), ("0.95", 0.7), ("0.5", 1.6)):
-                _line(axes, side, steps, bands[quantile], width)
-        _steps_axis(axes)
+                _line(axes, side, along.places, bands[quantile], width)
+        along.settle(axes)
     curves = {f"{side} {words}": channel["bands"][q] for side, channel in own for q, words in _BANDS.items()}
     caption = "Quantile bands over time: median (thick), interquartile range (filled), 5 % and 95 % (thin)."
     medians = {side: channel["bands"]["0.5"] for side, channel in own}
-    return replace(
-        _drawing(name, made, caption, "Median over the steps", "step", steps, medians),
-        header=("step", *curves),
-        rows=_rows(steps, curves),
-    )
+    drawn = _drawing(name, made, caption, "Median", along.places, along.names, medians)
+    return replace(drawn, header=(along.label, *curves), rows=_rows(along.names, curves))
 
 
-def _samples(name: str, own: Sides, steps: Sequence[int]) -> Drawing:
+def _samples(name: str, own: Sides, along: Along) -> Drawing:
     """Small multiples on one vertical scale: what single series look like, from the least to the most."""
     number = max(1, *(len(channel["samples"]) for _, channel in own))
     with style():
         made = Figure(figsize=(_WIDTH / 72, _HEIGHT / 72), dpi=72)
-        edges = {"left": 0.09, "right": 0.98, "bottom": 0.16, "top": 0.92, "hspace": 0.35, "wspace": 0.08}
+        edges = {"left": 0.1, "right": 0.98, "bottom": 0.17, "top": 0.92, "hspace": 0.4, "wspace": 0.08}
         grid = made.subplots(number, len(own), sharex=True, sharey="row", squeeze=False, gridspec_kw=edges)
         for column, (side, channel) in enumerate(own):
             for row, axes in enumerate(grid[:, column]):
                 tidy(axes)
                 axes.grid(visible=False)
                 axes.yaxis.set_major_locator(MaxNLocator(2))
-                axes.tick_params(labelsize=7.5)
+                axes.tick_params(labelsize=9.5)
                 if row < len(channel["samples"]):
-                    _line(axes, side, steps, _floats(channel["samples"][row]), 0.9, dashed=False)
-            grid[0, column].set_title(side, fontsize=9, color=_COLOURS[side], loc="left")
-            grid[-1, column].set_xlabel("step", color=INK)
-            grid[-1, column].xaxis.set_major_locator(MaxNLocator(5, integer=True))
+                    _line(axes, side, along.places, _floats(channel["samples"][row]), 0.9, dashed=False)
+            grid[0, column].set_title(side, fontsize=11, color=_COLOURS[side], loc="left")
+            along.settle(grid[-1, column], most=4)
+            grid[-1, column].set_xlabel("")  # two of them collide
     sides = " and ".join(f"{len(channel['samples'])} {side}" for side, channel in own)
     alternative = f"Line plots of {sides} series over the steps, ordered by their mean."
     return Drawing(name, made, "Single series, at even ranks of their mean, from the least to the most.", alternative)
@@ -257,24 +313,27 @@ def histogram(name: str, own: Sides, caption: str) -> Drawing:
         else:
             axes.set_ylim(bottom=0)
         axes.set(xlabel="value", ylabel="share")
-    drawn = _drawing(name, made, caption, "Histogram", "near", (edges[:-1] + edges[1:]) / 2, curves)
-    return replace(drawn, header=("from", *curves), rows=_rows(edges[:-1], curves))
+    names = [f"{figure(low)} to {figure(high)}" for low, high in pairwise(edges.tolist())]
+    drawn = _drawing(name, made, caption, "Share of values", (edges[:-1] + edges[1:]) / 2, names, curves)
+    return replace(drawn, header=("values", *curves))
 
 
-def _autocorrelation(name: str, own: Sides) -> Drawing:
+def _autocorrelation(name: str, own: Sides, along: Along) -> Drawing:
     curves = {side: channel["autocorrelation"] for side, channel in own}
     lags = np.arange(1, len(own[0][1]["autocorrelation"]) + 1)
     with canvas() as (made, axes):
         axes.axhline(0, color=INK, linewidth=0.6)
         for side, line in curves.items():
             _line(axes, side, lags, _floats(line), 1.5)
-        _steps_axis(axes, "lag in steps")
-        axes.set_ylabel("correlation")
+        axes.set(xlabel="lag in steps", ylabel="correlation")
+        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+        axes.margins(x=0.02)
     caption = "Autocorrelation function: correlation of a value with the one this many steps later."
-    return _drawing(name, made, caption, "Autocorrelation over the lags", "lag", lags, curves)
+    names = [f"a lag of {along.span(int(lag))}" for lag in lags]
+    return _drawing(name, made, caption, "Autocorrelation", lags, names, curves)
 
 
-def _spectrum(name: str, own: Sides) -> Drawing:
+def _spectrum(name: str, own: Sides, along: Along) -> Drawing:
     curves = {side: channel["spectrum"]["power"] for side, channel in own}
     frequencies = _floats(own[0][1]["spectrum"]["frequencies"])
     with canvas() as (made, axes):
@@ -285,7 +344,8 @@ def _spectrum(name: str, own: Sides) -> Drawing:
             _logarithmic(axes, "y")
         axes.set(xlabel="cycles per step", ylabel="share of variance")
     caption = "Power spectral density: how a series' variance spreads over frequencies; peaks are cycles."
-    return _drawing(name, made, caption, "Power spectrum", "cycles per step", frequencies, curves)
+    names = [f"a period of {along.span(1 / frequency)}" for frequency in frequencies]
+    return _drawing(name, made, caption, "Share of variance", frequencies, names, curves)
 
 
 def shares(name: str, own: Sides, caption: str) -> Drawing:
@@ -293,7 +353,7 @@ def shares(name: str, own: Sides, caption: str) -> Drawing:
     names = [printable(category) for category in own[0][1]["categories"]][:_MAX_ROWS]
     places, height = np.arange(len(names), dtype=float), 0.8 / len(own)
     longest = max(len(name) for name in names)
-    tall, left = max(130, 60 + 22 * len(names) * len(own) ** 0.5), min(200, 14 + 5.5 * longest)
+    tall, left = max(130, 60 + 22 * len(names) * len(own) ** 0.5), min(200, 20 + 7 * longest)
     with canvas(tall, left=left) as (made, axes):
         for row, (side, column) in enumerate(own):
             widths = _floats(column["shares"])[: len(names)]
@@ -312,29 +372,23 @@ def shares(name: str, own: Sides, caption: str) -> Drawing:
 
 
 def _drawing(
-    name: str, made: Figure, caption: str, what: str, along: str, places: Any, curves: Mapping[str, Curve]
+    name: str, made: Figure, caption: str, what: str, places: Any, names: Sequence[str], curves: Mapping[str, Curve]
 ) -> Drawing:
-    """Returns a figure of curves with their table, their readouts, and where they lie in words."""
+    """Returns a figure of curves with their table, what a pointer reads out, and where they lie in words."""
     said = []
     for side, line in curves.items():
-        seen = [(value, place) for value, place in zip(line, places, strict=True) if value is not None]
+        seen = [(value, place) for value, place in zip(line, names, strict=True) if value is not None]
         if seen:
             (least, _), (most, where) = min(seen), max(seen)
-            said.append(f"{side} lies between {figure(least)} and {figure(most)}, highest at {along} {figure(where)}")
+            said.append(f"{side} lies between {figure(least)} and {figure(most)}, highest at {where}")
     alternative = f"{what}: {'; '.join(said) or 'nothing was observed'}."
-    at = [(k, float(places[k])) for k in _evenly(len(places), _MAX_READOUTS)]
-    readouts = [(place, _at(f"{along} {figure(place)}", k, curves)) for k, place in at]
-    return Drawing(name, made, caption, alternative, (along, *curves), _rows(places, curves), readouts)
+    at = _evenly(len(names), _MAX_READOUTS)
+    readouts = [(float(places[k]), _at(f"{what} at {names[k]}", k, curves)) for k in at]
+    return Drawing(name, made, caption, alternative, ("at", *curves), _rows(names, curves), readouts)
 
 
 def _line(axes: Axes, side: str, x: Any, y: Any, width: float, *, dashed: bool = True) -> None:
     axes.plot(x, y, color=_COLOURS[side], linewidth=width, linestyle=_DASHES[side] if dashed else "-", gid=side)
-
-
-def _steps_axis(axes: Axes, label: str = "step") -> None:
-    axes.set_xlabel(label)
-    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-    axes.margins(x=0.02)
 
 
 def _logarithmic(axes: Axes, *sides: str) -> None:
@@ -353,10 +407,10 @@ def _evenly(number: int, most: int) -> list[int]:
     return [int(k) for k in np.unique(np.linspace(0, number - 1, min(number, most)).round())]
 
 
-def _rows(places: Sequence[Any] | np.ndarray, curves: Mapping[str, Curve]) -> list[list[str]]:
+def _rows(names: Sequence[str], curves: Mapping[str, Curve]) -> list[list[str]]:
     """Returns table rows, evenly chosen, few enough for a person to read."""
-    labels = [place if isinstance(place, str) else figure(float(place), 4) for place in places]
-    return [[labels[k], *(figure(line[k]) for line in curves.values())] for k in _evenly(len(places), _MAX_ROWS)]
+    at = _evenly(len(names), _MAX_ROWS)
+    return [[names[k], *(figure(line[k]) for line in curves.values())] for k in at]
 
 
 def _floats(values: Any) -> np.ndarray:

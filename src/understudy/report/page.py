@@ -9,6 +9,7 @@ import base64
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
+from datetime import date
 from functools import cache
 from importlib.resources import files
 from itertools import accumulate
@@ -25,7 +26,6 @@ from understudy.report.record import Facts, RunRecord
 
 _NUM_CHANNELS = 2
 _SHOWN = ("values", "memory", "shares")  # figures of each channel that are put side by side
-_NUM_FARTHEST = 3
 _LEFT, _WIDTH = 50.0, 140.0  # where other real series stand on the line, and how far away the control
 _BETTER = {"lower": "lower is better", "higher": "higher is better", "near": "near the real figure is better"}
 _MARKS = {  # class of a verdict in the tally, tone of its badge
@@ -119,6 +119,7 @@ def environment() -> Environment:
         "why": _why,
         "better": lambda score: _BETTER[score["direction"]],
         "belief": lambda epsilon: 1 / (1 + math.exp(-epsilon)),
+        "day": lambda text: f"{date.fromisoformat(text[:10]):%d %B %Y}",
         "status": lambda certificate: "private" if certificate.is_private else "not private",
     }
     made.globals |= {"marks": _MARKS, "verdicts": words.VERDICTS}
@@ -154,17 +155,15 @@ def _static(sides: Sides) -> list[Drawing]:
 
 def scores(card: Facts) -> dict[str, Any]:
     """Returns the score table, its tally and its notes."""
-    found = [verdict(score) for score in card["scores"]]
-    counted = [one for one in found if one in words.COUNTED]
-    apart = [s for s in card["scores"] if verdict(s) in words.COUNTED[1:] and control_tells_apart(s)]
-    farthest = sorted(apart, key=lambda score: -abs(score["position"]))[:_NUM_FARTHEST]
+    counted = [score for score in card["scores"] if verdict(score) in words.COUNTED]
+    silent = [score for score in card["scores"] if score not in counted]
     noted = [score for score in card["scores"] if score["synthetic"]["notes"]]
     return {
-        "suites": _by_suite([card]),
+        "suites": _by_suite([{**card, "scores": counted}]),
+        "silent": _by_suite([{**card, "scores": silent}]),
+        "uncounted": len(silent),
         "headline": words.headline(card),
-        "tally": _tally(counted),
-        "uncounted": len(found) - len(counted),
-        "farthest": [score["title"] for score in farthest],
+        "tally": _tally([verdict(score) for score in counted]),
         "score_notes": [
             *card["notes"],
             f"Effort: {card['effort']}. Seed of splits and trainings: {card['seed']}.",

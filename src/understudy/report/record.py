@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from understudy.privacy import canonical
 from understudy.privacy.certificate import Certificate
 from understudy.synthesizers import Release
 
-FORMAT = 1
+FORMAT = 2
 Facts = Mapping[str, Any]
 
 
@@ -115,6 +116,7 @@ def public_record(release: Release | None, synthetic: Panel, *, ledger: Facts | 
     public = {
         "title": synthetic.schema.name,
         "software": f"Understudy {version('understudy')}",
+        "written": datetime.now(UTC).date().isoformat(),
         "method": None if release is None else release.certificate.method,
         "certificate": certificate,
         "ledger": ledger,

@@ -7,7 +7,7 @@ and how it samples series from what it learned (`sample`). The order *check, pla
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -47,6 +47,7 @@ class Synthesizer(ABC):
     continues: ClassVar[bool] = False  # whether series can be sampled longer than those that were learned from
     whole_windows: ClassVar[bool] = False  # whether windows of events that have an empty step are left out
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": {}}  # keyword arguments by the preset's name
+    needs: ClassVar[str] = "nothing but a table"  # what a user has to bring, in words
     rehearsed: ClassVar[str] = ""  # the option that counts a run's updates, such as "recipe.iterations"
     window_steps: int | None = None
     window_stride: int | None = None
@@ -60,6 +61,17 @@ class Synthesizer(ABC):
                 f"preset: one of {', '.join(cls.presets)} is expected for '{cls.name}', got '{preset}'.{unpublished}"
             )
         return cls(**{**cls.presets[preset], **options})
+
+    def get_params(self, deep: bool = False) -> dict[str, Any]:
+        """Returns every option by name, as scikit-learn's `clone` asks for them."""
+        return {option.name: getattr(self, option.name) for option in fields(self) if option.init}
+
+    def set_params(self, **options: Any) -> Self:
+        """Returns the method with some options replaced; this one stays as it is."""
+        unknown = next((name for name in options if name not in self.get_params()), None)
+        if unknown is not None:
+            raise InputError(f"{self.name}: one of {', '.join(self.get_params())} is expected, got '{unknown}'.")
+        return replace(self, **options)
 
     @abstractmethod
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
@@ -161,7 +173,8 @@ class Synthesizer(ABC):
 
         Privacy: the whole run is charged before any statistic is computed; a crash gives nothing back.
         """
-        require_argument(panel, Panel | Table, "fit: panel", "Read the table first: read_panel(table, schema).")
+        remedy = "Use us.synthesize(df, schema, epsilon=1, ledger=…), or read the table first: read_panel(df, schema)."
+        require_argument(panel, Panel | Table, "fit: panel", remedy)
         if not hasattr(ledger, "charge"):  # an audit hands over a ledger that listens
             require_argument(ledger, Ledger, "fit: ledger", "Open it first: Ledger.open_for(schema).")
         require_argument(guarantee, Guarantee | None, "fit: guarantee", "Write guarantee=Guarantee(1.0, 1e-6).")

@@ -29,6 +29,7 @@ class Independent(Synthesizer):
     """Series drawn from the public schema."""
 
     name: ClassVar[str] = "independent"
+    needs: ClassVar[str] = "nothing: it reads no private data"
 
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
         """Spends nothing."""

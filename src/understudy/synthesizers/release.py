@@ -1,6 +1,7 @@
 """What may leave the building: arrays made from noisy statistics, the schema, and the certificate."""
 
 import dataclasses
+import html
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,12 +15,14 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as dump_tensors
 
+from understudy import display
 from understudy.data import Panel, Schema, write_panel
 from understudy.data.panel import broadcast_context
 from understudy.data.type_checks import require_argument, require_path
 from understudy.errors import InputError, ReleaseError, UnderstudyError
 from understudy.files import whole_folder
 from understudy.privacy import canonical, keys
+from understudy.privacy.budget import at_most
 from understudy.privacy.certificate import FILE_NAME, Certificate, file_hashes, is_as_signed, seal
 from understudy.synthesizers import completing
 from understudy.synthesizers.sampling import Completer, CompletionRequest, SampleRequest, cautions, first_steps
@@ -145,6 +148,21 @@ class Release:
         require_argument(panel, Panel, "forecast: panel", "Read the table first: read_panel(table, schema).")
         require_argument(horizon, int, "horizon", "Write a number of steps.")
         return completing.forecast(self, panel, horizon, **options)
+
+    def __repr__(self) -> str:
+        return f"Release({self.synthesizer.name}; {self.schema}; {self._cost})"
+
+    def _repr_html_(self) -> str:
+        source = "not saved yet" if self.source is None else str(self.source)
+        facts = {"method": self.synthesizer.name, "series": str(self.schema), "cost": self._cost, "saved": source}
+        facts["more series"] = "release.sample(1000), free and as often as you like"
+        table = display.html_table(("", "release"), facts.items())
+        return f"<p><strong>{html.escape(self.certificate.sentence())}</strong></p>{table}"
+
+    @property
+    def _cost(self) -> str:
+        shown = self.certificate
+        return f"{shown.status}: epsilon = {at_most(shown.epsilon)} at delta = {at_most(shown.delta)}"
 
     @property
     def completes(self) -> bool:

@@ -105,3 +105,12 @@ def test_series_that_are_all_equal_are_embedded_as_one_point() -> None:
     still = panel_of(np.full((30, 8, 2), 0.3))
     found = embedding(Comparison(real=still, candidate=still, reference=still, unseen=still))
     assert np.ptp(found["tsne"]["real"] + found["tsne"]["synthetic"]) == 0
+
+
+def test_a_portrait_has_the_times_of_a_clock_where_series_share_a_calendar() -> None:
+    homes = simulate_households(30)
+    zoned = replace(homes.schema.time, start="2024-03-31T00:00:00", zone="Europe/Paris", dtype="auto")  # clocks change
+    panel = replace(homes, schema=replace(homes.schema, time=zoned))
+    assert portrait(panel, Frame.of(panel))["times"][:4] == [f"2024-03-31T0{hour}:00:00" for hour in (0, 1, 3, 4)]
+    own = replace(homes, schema=replace(homes.schema, time=replace(homes.schema.time, align="relative")))
+    assert portrait(own, Frame.of(own))["times"] is None

@@ -1,11 +1,15 @@
+import base64
+import hashlib
 import json
 import math
+import re
 import subprocess
 import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import segno
 
 from tests.releases import released
 from tests.unit.privacy.conftest import gaussian_plan, make_schema
@@ -319,7 +323,25 @@ def test_the_page_says_what_is_protected_from_whom_and_how_measured(render, rele
     for words in ("privacy unit", "trust model", "privacy loss parameters", "proportionality", "hazards"):
         assert words in page
     assert "Replace-one" in page
-    assert len(page.split()) < 1100
+    shown = re.sub(r"<style>.*?</style>|<svg.*?</svg>|<[^>]+>", " ", page, flags=re.DOTALL)
+    assert len(shown.split()) < 1100
+
+
+def test_the_page_shows_the_hash_of_the_file_as_text_and_as_a_code(release):
+    folder, certificate = release
+    digest = hashlib.sha256((folder / "certificate.json").read_bytes()).hexdigest()
+    page = to_html(certificate)
+    assert digest in page
+    assert digest in to_markdown(certificate)
+    assert segno.make(f"sha256:{digest}", error="m", micro=False).svg_inline(border=2, omitsize=True) in page
+
+
+def test_the_page_lets_in_its_style_and_nothing_else(release):
+    page = to_html(release[1])
+    (sheet,) = re.findall(r"<style>(.*?)</style>", page, re.DOTALL)
+    assert base64.b64encode(hashlib.sha256(sheet.encode()).digest()).decode() in page
+    assert "default-src 'none'" in page
+    assert not re.search(r"<script|<link|<img|\sstyle=|(?:href|src)=", page)
 
 
 @pytest.mark.parametrize("render", [to_markdown, to_html])

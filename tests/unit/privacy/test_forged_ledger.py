@@ -12,11 +12,13 @@ from understudy.errors import LedgerError
 from understudy.privacy import registry
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
+from understudy.privacy.sqlite import Sqlite
 from understudy.privacy.store import Store
 
 
 @pytest.fixture
-def path(tmp_path):
+def path(tmp_path, monkeypatch):
+    monkeypatch.setattr("understudy.privacy.store.now", lambda: "2024-01-01T00:00:00+00:00")
     ledger = Ledger.open_for(make_schema(), tmp_path)
     grant = ledger.charge(gaussian_plan(), label="run", noise=NoiseSource.secure())
     released(grant, "mean", np.zeros((1, 1)))
@@ -25,11 +27,11 @@ def path(tmp_path):
 
 def forge(path, change):
     """Rewrites the file with other facts and rows, and a chain that fits them."""
-    store = Store(path)
+    store = Store(Sqlite(path))
     facts, rows = dict(store.facts), [(row.kind, json.loads(json.dumps(row.body))) for row in store.rows()]
     change(facts, rows)
     path.unlink()
-    with Store.create(path, facts).writing() as writer:
+    with Store.create(Sqlite(path), facts).writing() as writer:
         for kind, body in rows:
             writer.append(kind, body)
 

@@ -17,7 +17,7 @@ def test_a_record_survives_a_file(tmp_path: Path) -> None:
     (tmp_path / "record.json").write_text(record.dumps(), encoding="utf-8")
     again = RunRecord.load(tmp_path / "record.json")
     assert again.dumps() == record.dumps()
-    assert json.loads(record.dumps())["format"] == 1
+    assert json.loads(record.dumps())["format"] == 2
 
 
 def test_the_public_half_is_the_same_whatever_and_however_many_the_real_series_are() -> None:
@@ -41,8 +41,8 @@ def test_private_series_are_never_called_synthetic() -> None:
     ("damage", "says"),
     [
         (lambda text: text[: len(text) // 2], "JSON is expected"),
-        (lambda text: text.replace('"format":1', '"format":2'), "format 1 is expected"),
-        (lambda text: text.replace('"format":1', '"format":[]'), "format 1 is expected"),
+        (lambda text: text.replace('"format":2', '"format":1'), "format 2 is expected"),
+        (lambda text: text.replace('"format":2', '"format":[]'), "format 2 is expected"),
         (lambda text: text.replace('"title":"waves"', '"title":"waved"'), "not as it was written"),
         (lambda text: text.replace('"synthetic"', '"sympathetic"'), "not as it was written"),
         (lambda text: '{"hello": 1}', "not a record"),

@@ -14,6 +14,14 @@ from understudy.data.timegrid import Time, instants
 from understudy.data.type_checks import wrong_column
 from understudy.errors import DataError
 
+_NO_NUMBERS = (
+    "numbers are expected, and it holds text or something else. Convert the column: pandas.to_numeric(column), or a "
+    'cast; in text with decimal commas, column.str.replace(",", ".") comes first.'
+)
+_NO_BINARY = (
+    "true and false, or 1 and 0, are expected, and it holds text or something else. Recode it, such as by "
+    'column.map({"yes": True, "no": False}), or declare it categorical.'
+)
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -29,7 +37,7 @@ def to_values(array: pa.Array, channel: Channel) -> Float32[np.ndarray, " row"]:
     if isinstance(channel, Binary) and pa.types.is_boolean(array.type):
         array = array.cast(pa.int8())
     if not _is_number(array.type):
-        raise wrong_column(channel.name, "numbers are expected. Convert the column.")
+        raise wrong_column(channel.name, _NO_BINARY if isinstance(channel, Binary) else _NO_NUMBERS)
     short = pa.types.is_float32(array.type) and array.null_count == 0
     numbers = np.asarray(array) if short else _floats(array, channel.name)
     _check_numbers(numbers, channel)
@@ -64,7 +72,8 @@ def to_ticks(array: pa.Array, time: Time) -> Int64[np.ndarray, " row"]:
         raise wrong_column(name, "it misses a timestamp. Fill it in or drop the row.")
     if time.counts_steps:
         if not pa.types.is_integer(array.type):
-            raise wrong_column(name, "whole step numbers are expected, as declared. Convert the column.")
+            told = 'whole step numbers are expected, as declared. Convert the column: column.astype("int64").'
+            raise wrong_column(name, told)
         with _uncastable(name, "whole step numbers"):
             return np.asarray(array.cast(pa.int64()), dtype=np.int64)
     moments = _moments(array, name)
@@ -120,7 +129,9 @@ def _moments(array: pa.Array, name: str) -> pa.Array:
             return array.cast(pa.timestamp(measure, tz=zone)).cast(pa.timestamp("us", tz=zone))
     raise wrong_column(
         name,
-        "it holds something that is not a timestamp. Write ISO 8601 (2024-01-31T12:00:00) or store a timestamp type.",
+        "it holds something that is not a timestamp. Write ISO 8601 (2024-01-31T12:00:00), all with or all without an "
+        'offset, or store a timestamp type: pandas.to_datetime(column, unit="s") converts seconds since 1970, '
+        "column.dt.to_timestamp() periods.",
     )
 
 

@@ -161,9 +161,8 @@ def _asked(table: DatabaseTable, text: str) -> Iterator[pa.RecordBatchReader]:
         remedy = _REMEDIES.get(
             state[:2], "Check the URL, the table and the declared types; the database's log says more."
         )
-        raise DataError(
-            f"{table.name}: the database can't give the table as the schema declares it. {remedy}"
-        ) from None
+        told = f"{table.name}: the database can't give the table as the schema declares it. {remedy}"
+        raise DataError(told) from None
 
 
 def _of_database(problem: Exception) -> bool:

@@ -39,9 +39,15 @@ def open_frame(frame: Any, known: frozenset[str] = frozenset()) -> pa.RecordBatc
     if not hasattr(plain, "__arrow_c_stream__"):
         raise _no_table(frame)
     try:
-        return pa.RecordBatchReader.from_stream(plain)
+        reader = pa.RecordBatchReader.from_stream(plain)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         raise _unconvertible(plain, known) or _no_table(frame) from None
+    for name in plain.columns if _is_pandas(plain) else ():
+        objects = plain[name].dtype == object and pa.types.is_timestamp(reader.schema.field(name).type)
+        # Arrow would read times without a zone as UTC among those that have one
+        if objects and len({getattr(time, "tzinfo", None) is None for time in plain[name].dropna()}) > 1:
+            raise _mixed(name, known)
+    return reader
 
 
 def frame_types(frame: Any) -> pa.Schema:
@@ -102,6 +108,8 @@ def _plain(frame: Any) -> Any:
         )
     if not all(isinstance(name, str) for name in frame.columns):
         raise DataError("The frame's columns are expected to have names, and some are no text. Set frame.columns.")
+    if len(set(frame.columns)) < len(frame.columns):
+        raise DataError("Two columns of the frame have the same name. Rename or drop one.")
     if not _keeps_index(frame):
         return frame.reset_index(drop=True)
     twice = set(frame.index.names) & set(frame.columns)
@@ -119,13 +127,16 @@ def _unconvertible(frame: Any, known: frozenset[str]) -> DataError | None:
         try:
             pa.array(frame[name], from_pandas=True)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            told = (
-                "values of one type are expected, and it mixes types (text and numbers, times with and without a "
-                "zone) or holds Python objects. Convert it: pandas.to_numeric(frame[column]), or "
-                "pandas.to_datetime(frame[column], utc=True)."
-            )
-            return wrong_column(name, told) if name in known else DataError(f"A column that is not declared: {told}")
+            return _mixed(name, known)
     return None
+
+
+def _mixed(name: str, known: frozenset[str]) -> DataError:
+    told = (
+        "values of one type are expected, and it mixes types (text and numbers, times with and without a zone) or "
+        "holds Python objects. Convert it: pandas.to_numeric(column), or pandas.to_datetime(column, utc=True)."
+    )
+    return wrong_column(name, told) if name in known else DataError(f"A column that is not declared: {told}")
 
 
 def _no_table(frame: Any) -> DataError:

@@ -177,7 +177,9 @@ def _check_order(series: Int[np.ndarray, " row"], ticks: Int64[np.ndarray, " row
     same = series[1:] == series[:-1]
     name = str(schema.time.column)
     if ((ticks[1:] < ticks[:-1]) & same).any():
-        raise wrong_column(name, "the timestamps of a series are not in order. Sort the table by series and time.")
+        raise wrong_column(
+            name, "the timestamps of a series are not in order. Sort the table by series and time (sort_values)."
+        )
     binned = schema.time.off_grid != "refuse" or all(is_event_like(channel) for channel in schema.channels)
     if not binned and ((ticks[1:] == ticks[:-1]) & same).any():
         raise wrong_column(

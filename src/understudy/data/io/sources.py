@@ -115,6 +115,7 @@ def refuse_unknown_columns(source: Source, known: set[str], required: set[str]) 
             )
     for name in missing:
         told = f"it is declared in the schema and not in the table ({source.name}). Add it, or remove the declaration."
+        told += "" if source.from_text else " A level of a data frame's index counts as a column if it has a name."
         raise wrong_column(name, told)
 
 

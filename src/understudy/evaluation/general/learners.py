@@ -326,15 +326,15 @@ _REFERENCE = "classifier two-sample test, arXiv:1610.06545, section 3, by booste
 _trees = partial(Metric, reference=_REFERENCE, range=(0.0, 0.5), near=_NEAR)
 METRICS = (
     _trees(
-        "general.trees_raw", "Discriminator score: boosted trees on every value",
+        "general.trees_raw", "Boosted trees told real from synthetic by every value (C2ST)",
         measure=partial(_measure, raw_features), seconds=3.4,
     ),
     _trees(
-        "general.trees_summary", "Discriminator score: boosted trees on summary features",
+        "general.trees_summary", "Boosted trees told real from synthetic by summaries (C2ST)",
         measure=partial(_measure, summary_features), seconds=2.7,
     ),
     Metric(
-        FORECASTS, "TSTR forecasting skill (train on synthetic, test on real)",
+        FORECASTS, "Forecasting skill, trained on synthetic and tested on real series (TSTR)",
         "1 − MAE / MAE of the better of persistence and seasonal naive; ridge regression",
         _forecast_skill, direction="higher", range=(float("-inf"), 1.0), seconds=0.3,
     ),

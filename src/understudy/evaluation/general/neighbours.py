@@ -193,17 +193,17 @@ _KYNKAANNIEMI = "Kynkäänniemi et al. (2019), arXiv:1904.06991, Eq. 1–2"
 _NAEEM = "Naeem et al. (2020), arXiv:2002.09797"
 _higher, _near = partial(_metric, direction="higher"), partial(_metric, direction="near")
 METRICS = (
-    _higher("precision", "Precision: synthetic series inside the real support", _KYNKAANNIEMI),
-    _higher("recall", "Recall: real series inside the synthetic support", _KYNKAANNIEMI),
-    _near("density", "Density: real neighbourhoods around a synthetic series", f"{_NAEEM}, Eq. 3", range=ABOVE),
-    _higher("coverage", "Coverage: real neighbourhoods that hold a synthetic series", f"{_NAEEM}, Eq. 4"),
-    _near("copied", "Nearest neighbour in the training set rather than held out", _COPIED, measure=_copied),
+    _higher("precision", "Synthetic series inside the real support (precision)", _KYNKAANNIEMI),
+    _higher("recall", "Real series inside the synthetic support (recall)", _KYNKAANNIEMI),
+    _near("density", "Real neighbourhoods around a synthetic series (density)", f"{_NAEEM}, Eq. 3", range=ABOVE),
+    _higher("coverage", "Real neighbourhoods that hold a synthetic series (coverage)", f"{_NAEEM}, Eq. 4"),
+    _near("copied", "Nearest neighbour in the training set rather than held out (DCR share)", _COPIED, measure=_copied),
     _near(
         "copied_warped", "Nearest neighbour in the training set, by dynamic time warping", _COPIED,
         measure=_copied_warped, seconds=1.1,
     ),
     _near(
-        "variety", "Diversity: nearest-neighbour distance among synthetic series",
+        "variety", "Nearest-neighbour distance among synthetic series (diversity)",
         "mean distance to the nearest neighbour in the same set, candidate over real", measure=_variety, range=ABOVE,
     ),
     _near("doubles", "Exact duplicates", "share of series that occur more than once", measure=_doubles),

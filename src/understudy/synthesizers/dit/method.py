@@ -84,6 +84,7 @@ class DiT(Synthesizer):
     """
 
     name: ClassVar[str] = "dit"
+    needs: ClassVar[str] = "the extra neural; fills gaps and forecasts, too"
     rehearsed: ClassVar[str] = "recipe.iterations"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": {}, "paper": {"recipe": PAPER}}
     whole_windows: ClassVar[bool] = True

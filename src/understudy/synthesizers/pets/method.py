@@ -86,6 +86,7 @@ class PETS(Synthesizer):
     """
 
     name: ClassVar[str] = "pets"
+    needs: ClassVar[str] = "the extra neural; a pack of modules for its length, or public series"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": {}, "paper": {"recipe": PAPER}}
     pack: str = GENERAL
     start: Literal["rules", "public"] = "rules"

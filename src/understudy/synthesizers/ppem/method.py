@@ -86,6 +86,7 @@ class PPEM(Synthesizer):
     """
 
     name: ClassVar[str] = "ppem"
+    needs: ClassVar[str] = "the extra neural; the sensitive attribute"
     rehearsed: ClassVar[str] = "recipe.iterations"
     whole_windows: ClassVar[bool] = True
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": {}, "paper": {"recipe": PAPER, "mode": "lmdp"}}

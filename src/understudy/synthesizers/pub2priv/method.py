@@ -63,6 +63,7 @@ class Pub2Priv(Synthesizer):
     """
 
     name: ClassVar[str] = "pub2priv"
+    needs: ClassVar[str] = "public context; the extra neural for its diffusion"
     rehearsed: ClassVar[str] = "recipe.iterations"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": {}, "paper": {"recipe": PAPER}}
     recipe: Recipe = DEFAULT

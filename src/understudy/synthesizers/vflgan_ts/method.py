@@ -71,6 +71,7 @@ class VFLGANTS(Synthesizer):
     """
 
     name: ClassVar[str] = "vflgan-ts"
+    needs: ClassVar[str] = "the extra neural; columns of two parties or more"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": DEFAULT, "paper": PAPER}
     rehearsed: ClassVar[str] = "recipe.iterations"
     mode: Mode = "sound"
