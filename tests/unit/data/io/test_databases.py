@@ -32,7 +32,6 @@ def put(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., str]:
     """What writes a table to a database, rows in no order, and returns its URL without a table."""
     if request.param == "duckdb":
         return lambda table: _in_duckdb(table, tmp_path / "toys.duckdb")
-    pytest.importorskip("tests.postgresql")
     server: Server = request.getfixturevalue("postgresql")
     return lambda table: _in_postgresql(table, server)
 

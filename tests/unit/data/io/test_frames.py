@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
+from understudy import Ledger, NoiseSource, Release, Spectral
 from understudy.data import Schema, read_panel
 from understudy.errors import SchemaError
 
@@ -167,3 +169,16 @@ def test_no_library_of_frames_is_needed_to_read_an_array_or_an_arrow_table() -> 
         "read_panel(np.zeros((100, 4, 1)), schema).to_arrow()\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("form", ["several levels", "times as index"])
+def test_samples_of_a_release_come_in_the_form_of_the_frame_that_was_read(form: str, tmp_path: Path) -> None:
+    frame = FORMS[form](flat())
+    schema = drafted(frame).with_facts(**FACTS)
+    release = Spectral().fit(read_panel(frame, schema), Ledger.scratch(), noise=NoiseSource.seeded(0))
+    release.save(tmp_path / "release")
+    for made in (release, Release.load(tmp_path / "release")):
+        sample = made.sample(20).to_pandas()
+        assert sample.dtypes.equals(frame.dtypes)
+        assert sample.index.names == frame.index.names
+        assert str(sample.reset_index()["when"].dtype) == "datetime64[us, Europe/Paris]"
