@@ -74,7 +74,8 @@ def pool(workers: Workers) -> "Iterator[joblib.Parallel]":
 
     if isinstance(workers, int):
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "A worker stopped", UserWarning)  # one that grew is replaced
+            # a worker that grew is replaced; after an error, the number of parts left to do is private
+            warnings.filterwarnings("ignore", r"A worker stopped|\d+ tasks", UserWarning)
             # max_nbytes: no copies on disk
             yield joblib.Parallel(n_jobs=workers, backend="loky", return_as="generator_unordered", max_nbytes=None)
         return

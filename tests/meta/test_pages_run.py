@@ -4,6 +4,7 @@ import io
 import shlex
 from contextlib import redirect_stdout
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,24 @@ CONSOLE = [page for page in PAGES if commands(page)]
 
 def test_the_readme_shows_one_example_of_at_most_twenty_lines() -> None:
     (example,) = blocks(README, "python")
-    assert len(example.splitlines()) <= 20
+    assert len([line for line in example.splitlines() if line and not line.startswith("#")]) <= 20
+
+
+def test_the_readme_example_takes_a_frame_whose_index_holds_times_with_a_zone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (example,) = blocks(README, "python")
+    homes = "us.simulate_households(200).to_pandas()\n"
+    zoned = homes.replace("\n", '.set_index("timestamp").tz_localize("Europe/Paris")\n')
+    assert homes in example
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    with redirect_stdout(io.StringIO()) as printed:
+        exec(compile(example.replace(homes, zoned), name(README), "exec"), names)
+    synthetic = names["synthetic"]
+    assert synthetic.index.dtype == names["meters"].index.dtype
+    assert list(synthetic.columns) == list(names["meters"].columns)
+    assert "Everything agrees" in printed.getvalue()
 
 
 @pytest.mark.parametrize(("page", "block"), PYTHON, ids=[name(page) for page, _ in PYTHON])

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,18 @@ def test_a_process_killed_at_work_changes_nothing(tmp_path: Path) -> None:
     parts = [(number, str(tmp_path)) for number in range(6)]
     assert sorted(once_each(killed_once, parts, 2)) == [0, 1, 4, 9, 16, 25]
     assert len(list(tmp_path.glob("3-*"))) == 2  # begun, killed, and done again
+
+
+def slow(number: int) -> int:
+    time.sleep(0.2)
+    return number
+
+
+def test_work_that_is_given_up_does_not_say_how_many_parts_there_are(recwarn: pytest.WarningsRecorder) -> None:
+    results = once_each(slow, range(5), 2)
+    next(results)
+    results.close()
+    assert not [str(warning.message) for warning in recwarn]
 
 
 @pytest.mark.parametrize("text", ["4", "nonsense", "http://here"])

@@ -164,7 +164,8 @@ class _Run:
         if isinstance(self.data, Panel):
             return Table.of(replace(self.data, schema=self.schema))
         few = self.options.get("allow_few_units") is not None
-        return table_of(self.data, self.schema, context=self.context, allow_few_units=few)
+        workers = _workers(self.options)
+        return table_of(self.data, self.schema, context=self.context, allow_few_units=few, workers=workers)
 
     @property
     def _num_series(self) -> int:

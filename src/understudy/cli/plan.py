@@ -25,6 +25,9 @@ class Planned:
     delta: Delta = None
     not_private: NotPrivate = False
     population: Annotated[int | None, typer.Option(min=1, help="Plan as if the population had this many units.")] = None
+    schedule: Annotated[
+        str | None, "Releases of the same people that share --epsilon, or else the whole budget, such as monthly:12."
+    ] = None
     simulate: Annotated[bool, "Fit simulated series at several epsilons."] = False
     public: Annotated[Path | None, "Public table for --simulate, in place of simulated series. Implies --simulate."] = (
         None
@@ -48,6 +51,7 @@ def shown(plan: Plan) -> list[RenderableType]:
         bold(f"Plan for '{plan.population}': {plan.units} units, method {plan.method}"),
         *plan.why,
         plan.unit,
+        *plan.shared,
         f"epsilon {at_most(plan.epsilon, 4)} at delta {at_most(plan.delta)} per unit {plan.relation}; "
         f"{at_most(plan.replace_one_epsilon, 4)} per unit replaced",
         f"Ledger: {left}. {plan.cost.sentence()}",

@@ -4,7 +4,7 @@ import hashlib
 import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -35,6 +35,7 @@ from understudy.data.panel import Panel, concatenate, in_pieces
 from understudy.data.schema import Schema
 from understudy.data.type_checks import require_argument
 from understudy.errors import DataError
+from understudy.workers import Workers, once_each
 
 CHUNK_VALUES = 3_000_000  # and a batch more: below what a panel is cut at
 _WHOLE_VALUES = 8 * CHUNK_VALUES  # of a file whose rows are not in the order of units, and which is read in one piece
@@ -129,7 +130,9 @@ class Table:
     __str__ = __repr__
 
 
-def open_table(path: str | Path, schema: Schema, *, context: Any = None, allow_few_units: bool = False) -> Table:
+def open_table(
+    path: str | Path, schema: Schema, *, context: Any = None, allow_few_units: bool = False, workers: Workers = 1
+) -> Table:
     """Opens a table that need not fit in memory, checking everything its schema declares.
 
     Args:
@@ -139,6 +142,7 @@ def open_table(path: str | Path, schema: Schema, *, context: Any = None, allow_f
             `?query=`), read in partitions by a hash of the identifier.
         schema: The public contract.
         context, allow_few_units: As `read_panel` takes them.
+        workers: Processes that check the files, or a `Cluster`.
 
     Privacy:
         As `read_panel`: errors name columns, declared facts and the folder, never a value, an identifier, a file of
@@ -177,7 +181,7 @@ def open_table(path: str | Path, schema: Schema, *, context: Any = None, allow_f
         )
     facts = zip(files, before, (each.grouped for each in runs), strict=True)
     checked = [_File(file, place.name, schema, when, grouped) for file, when, grouped in facts]
-    found = _check_files(checked, given, allow_few_units=allow_few_units)
+    found = _check_files(checked, given, allow_few_units=allow_few_units, workers=workers)
     partitions = [replace(file, context=found) for file in checked]
     if not folder and len(partitions) == 1:
         partitions = [replace(partitions[0], rows=rows) for rows in _row_ranges(partitions[0], runs[0].starts)]
@@ -191,10 +195,12 @@ def open_table(path: str | Path, schema: Schema, *, context: Any = None, allow_f
     return table
 
 
-def table_of(source: Any, schema: Schema, *, context: Any = None, allow_few_units: bool = False) -> Table:
+def table_of(
+    source: Any, schema: Schema, *, context: Any = None, allow_few_units: bool = False, workers: Workers = 1
+) -> Table:
     """Opens folders, stores and large files in partitions, and reads everything else into memory."""
     if in_partitions(source):
-        return open_table(source, schema, context=context, allow_few_units=allow_few_units)
+        return open_table(source, schema, context=context, allow_few_units=allow_few_units, workers=workers)
     return Table.of(read_panel(source, schema, context=context, allow_few_units=allow_few_units))
 
 
@@ -283,23 +289,33 @@ class _File:
 
 
 def _check_files(
-    files: list[_File], given: ContextRows | np.ndarray | None, *, allow_few_units: bool
+    files: list[_File], given: ContextRows | np.ndarray | None, *, allow_few_units: bool, workers: Workers
 ) -> ContextRows | np.ndarray | None:
     """Checks all series of all files; returns the public context that was given, or that the files hold."""
     schema, tally = files[0].schema, Tally(files[0].schema)
-    context: list[ContextRows] = []
     first = open_file(files[0].file, schema, name=files[0].name)
     for file in files:
         require_same_columns(first, open_file(file.file, schema, name=file.name), schema)
-        for grid in file.grids(with_context=given is None):
-            tally.add(grid)
-            if grid.context is not None:
-                context = [merge_context([*context, grid.context], schema)]
-            if schema.own_contexts and given is not None:
-                panel_of(grid, schema, given)  # every series finds its own
+    context: list[ContextRows] = []
+    for checked, found in once_each(partial(_checked, given=given), files, workers if len(files) > 1 else 1):
+        tally.merge(checked)
+        context = [merge_context([*context, *found], schema)] if found else context
     tally.finish(allow_few_units=allow_few_units)
     require_context(schema, given=given is not None or bool(context))
     return given if given is not None or not context else context[0]
+
+
+def _checked(file: _File, given: ContextRows | np.ndarray | None) -> tuple[Tally, list[ContextRows]]:
+    """Checks the series of one file; returns what only all files together can tell, and the context it holds."""
+    schema, tally = file.schema, Tally(file.schema)
+    context: list[ContextRows] = []
+    for grid in file.grids(with_context=given is None):
+        tally.add(grid)
+        if grid.context is not None:
+            context = [merge_context([*context, grid.context], schema)]
+        if schema.own_contexts and given is not None:
+            panel_of(grid, schema, given)  # every series finds its own
+    return tally, context
 
 
 class _Runs(NamedTuple):

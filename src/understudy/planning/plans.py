@@ -20,6 +20,7 @@ from understudy.planning.choices import (
     spending_plan,
 )
 from understudy.planning.cost import Expected, expected_cost
+from understudy.planning.schedule import Schedule, divided
 from understudy.planning.simulation import Simulation, sized
 from understudy.privacy import accounting
 from understudy.privacy.budget import Guarantee, at_most
@@ -59,6 +60,7 @@ class Plan:
         why: Reasons for a method that was chosen from public facts.
         outlook: What public facts foretell about the method's series.
         ledger: What is left in the population's ledger; None where there is none yet.
+        schedule: How a budget is divided over several releases; the other figures are those of each.
     """
 
     population: str
@@ -76,10 +78,16 @@ class Plan:
     cost: Expected
     verdict: str
     simulation: Simulation | None
+    schedule: Schedule | None = None
 
     def __repr__(self) -> str:
         cost = f"epsilon = {at_most(self.epsilon)} at delta = {at_most(self.delta)}"
         return f"Plan({self.method} on {self.units} units, {cost}: {self.verdict})"
+
+    @property
+    def shared(self) -> tuple[str, ...]:
+        """How the budget is divided over several releases, in words; nothing for one."""
+        return () if self.schedule is None else (self.schedule.sentence(),)
 
     def rows(self) -> list[tuple[str, ...]]:
         """Returns each release with its mechanism, noise multiplier and signal to noise, as text."""
@@ -88,7 +96,8 @@ class Plan:
 
     def _repr_html_(self) -> str:
         head = (f"Plan for '{self.population}': {self.units} units, method {self.method}", *self.why, self.unit)
-        told = "".join(f"<p>{html.escape(line)}</p>" for line in (*head, self.cost.sentence(), *self.outlook))
+        lines = (*head, *self.shared, self.cost.sentence(), *self.outlook)
+        told = "".join(f"<p>{html.escape(line)}</p>" for line in lines)
         return f"{told}{display.html_table(COLUMNS, self.rows())}<p><strong>{html.escape(self.verdict)}</strong></p>"
 
     def as_dict(self) -> dict[str, Any]:
@@ -110,6 +119,7 @@ def plan(
     not_private: bool = False,
     method: str | Synthesizer = "auto",
     population: int | None = None,
+    schedule: str | None = None,
     simulate: bool = False,
     public: Path | None = None,
     context: Path | None = None,
@@ -123,6 +133,8 @@ def plan(
         epsilon, delta: Cost of the run; None takes a run's share of the declared budget.
         not_private: Whether to plan a published form that protects no unit, with epsilon = inf.
         population: Number of units to plan with, in place of the declared one.
+        schedule: Releases of the same people that share epsilon and delta, such as "monthly:12"; the plan is that of
+            each. None plans one release.
         simulate: Whether several epsilons are tried on invented series.
         public: A public table to try them on instead, with its `context`.
         method: A name in `METHODS`, "auto" to choose from public facts, or a method that has its options.
@@ -136,12 +148,13 @@ def plan(
             "with."
         )
     assumed = declared if population is None else sized(declared, population)
-    guarantee = guarantee_for(assumed, epsilon, delta, not_private=not_private)
     own, why = chosen(assumed, method=method, **options)
-    size, ledger = (
-        assumed.population.size or 1,
-        None if file is None else existing_ledger(file.absolute().parent, declared),
-    )
+    series = None if schedule is None else divided(schedule, own, assumed, epsilon, delta)
+    if series is not None:
+        epsilon, delta = series.epsilon, series.delta
+    guarantee = guarantee_for(assumed, epsilon, delta, not_private=not_private)
+    size = assumed.population.size or 1
+    ledger = None if file is None else existing_ledger(file.absolute().parent, declared)
     progress("timing", 0.0)
     with expected_cost(own, assumed, guarantee, size) as finish:
         spending = spending_plan(own, assumed, guarantee)
@@ -172,6 +185,7 @@ def plan(
         cost=cost,
         verdict=foreseen if trial is None or not releases else _tried_verdict(trial, guarantee, foreseen),
         simulation=trial,
+        schedule=series,
     )
 
 

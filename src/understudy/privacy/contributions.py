@@ -46,7 +46,7 @@ class Rows:
     num_places: int = 1
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "vectors", np.asarray(self.vectors))
+        object.__setattr__(self, "vectors", _numbers(self.vectors))
         object.__setattr__(self, "place", _inside(self.place, self.num_places))
 
     def norms(self) -> Floats:
@@ -95,9 +95,9 @@ class Cells:
 
     def __post_init__(self) -> None:
         """Leaves votes out that are in no ballot or belong to no vector."""
-        sizes = np.asarray(self.sizes, dtype=np.int64)
-        vector, ballot, cell = (np.asarray(part, dtype=np.int64) for part in (self.vector, self.ballot, self.cell))
-        worth = np.asarray(self.worth, dtype=np.float64)
+        sizes = _numbers(self.sizes, np.int64)
+        vector, ballot, cell = (_numbers(part, np.int64) for part in (self.vector, self.ballot, self.cell))
+        worth = _numbers(self.worth, np.float64)
         if not vector.shape == ballot.shape == cell.shape or vector.ndim != 1 or worth.shape not in ((), cell.shape):
             raise InputError("Cells: one vector, ballot, cell and worth of each vote are expected.")
         if sizes.ndim != 1 or (sizes < 1).any():
@@ -168,7 +168,7 @@ class Products:
     num_places: int = 1
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rows", np.asarray(self.rows, dtype=np.float64))
+        object.__setattr__(self, "rows", _numbers(self.rows, np.float64))
         object.__setattr__(self, "place", _inside(self.place, self.num_places))
         across = self.inside if self.across is None else self.across
         if not 2.0**-20 <= self.inside <= 2.0**20 or not 0 <= across <= self.inside:
@@ -233,7 +233,9 @@ class Crossed:
 
     def __post_init__(self) -> None:
         for name in ("left", "right"):
-            object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), dtype=np.float64))
+            object.__setattr__(self, name, np.ascontiguousarray(_numbers(getattr(self, name), np.float64)))
+        if len(self.left) != len(self.right):
+            raise InputError("Crossed: two rows of each vector are expected.")
 
     def norms(self) -> Floats:
         """Return ‖left‖ ‖right‖; not finite where a side is so long or short that its squares lose digits."""
@@ -270,6 +272,9 @@ class SideBySide:
 
     parts: Sequence[Contributions]
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", tuple(self.parts))  # the same for the length and for the sum
+
     def norms(self) -> Floats:
         """Return the lengths of the joined vectors."""
         with np.errstate(over="ignore"):
@@ -297,6 +302,14 @@ def shortened(vectors: Floats, length: float) -> Floats:
     norms = Rows(vectors).norms()
     factors = np.divide(length, norms, out=np.ones(len(norms)), where=norms > length)
     return np.asarray(np.where(np.isfinite(norms)[:, None], vectors, 0.0) * factors[:, None])
+
+
+def _numbers(values: Any, kind: type | None = None) -> NDArray[Any]:
+    """Return an array of numbers; refuse all else before an error of numpy quotes a value."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf":
+        raise InputError("Contributions: arrays of numbers are expected.")
+    return array if kind is None else array.astype(kind, copy=False)
 
 
 def _inside(place: Integers | None, num_places: int) -> Integers | None:

@@ -168,7 +168,8 @@ def test_a_store_of_fsspec_is_read_like_a_folder(tmp_path: Path) -> None:
         open_table("nonsense://meters", schema)
 
 
-def test_context_comes_from_a_table_or_from_all_files_together(tmp_path: Path) -> None:
+@pytest.mark.parametrize("workers", [1, 2])
+def test_context_comes_from_a_table_or_from_all_files_together(workers: int, tmp_path: Path) -> None:
     schema = toy_schema(context=(Continuous("warmth", -30.0, 50.0),))
     table = pa.table(toy_columns())
     warmth = np.arange(5.0)
@@ -176,7 +177,7 @@ def test_context_comes_from_a_table_or_from_all_files_together(tmp_path: Path) -
     given = pa.table({"when": table.column("when").slice(0, 5), "warmth": warmth})
     for tables, context in ((inside, None), (table, given), (table, warmth[:, None].astype(np.float32))):
         place = folder_of(tmp_path / f"of {type(context).__name__}", parts_of(tables))
-        opened = open_table(place, schema, context=context)
+        opened = open_table(place, schema, context=context, workers=workers)
         assert opened.shared_context is not None
         assert opened.shared_context[:, 0].tolist() == warmth.tolist()
         assert all(np.array_equal(panel.shared_context, opened.shared_context) for panel in opened.panels())
@@ -185,7 +186,7 @@ def test_context_comes_from_a_table_or_from_all_files_together(tmp_path: Path) -
     other = parts_of(inside)
     other[2] = other[2].set_column(8, "warmth", pa.array(np.full(other[2].num_rows, 7.0)))
     with pytest.raises(DataError, match="two values at one time"):
-        open_table(folder_of(tmp_path / "contradicting", other), schema)
+        open_table(folder_of(tmp_path / "contradicting", other), schema, workers=workers)
 
 
 def test_series_with_their_own_start_find_their_own_context(tmp_path: Path) -> None:
@@ -303,17 +304,17 @@ def edited(column: str, row: int, value: object) -> pa.Table:
     ],
     ids=lambda given: given if isinstance(given, str) else "",
 )
-@pytest.mark.parametrize("kind", ["folder", "one file"])
+@pytest.mark.parametrize("kind", ["folder", "folder, two processes", "one file"])
 def test_what_read_panel_refuses_is_refused(table: pa.Table, told: str, kind: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=told) as expected:
         read_panel(table, toy_schema())
     place = tmp_path / "one.parquet"
-    if kind == "folder":
+    if kind.startswith("folder"):
         place = folder_of(tmp_path / "meters", parts_of(table))
     else:
         pq.write_table(table, place, row_group_size=32)
     with pytest.raises(DataError, match=told) as raised:
-        open_table(place, toy_schema())
+        open_table(place, toy_schema(), workers=2 if "two" in kind else 1)
     assert raised.value.column == expected.value.column
     assert "part-" not in str(raised.value)
 
@@ -327,13 +328,16 @@ def test_a_duplicate_across_row_groups_is_refused(tmp_path: Path) -> None:
         open_table(tmp_path / "one.parquet", toy_schema())
 
 
-def test_a_column_may_be_missing_in_one_file_but_not_in_all(tmp_path: Path) -> None:
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_column_may_be_missing_in_one_file_but_not_in_all(workers: int, tmp_path: Path) -> None:
     columns = toy_columns()
     empty = pa.array([None] * 600, type=pa.float64())
     half = pa.array([None] * 300 + columns["power"].to_pylist()[300:], type=pa.float64())
-    open_table(folder_of(tmp_path / "half", parts_of(pa.table({**columns, "power": half}))), toy_schema())
+    place = folder_of(tmp_path / "half", parts_of(pa.table({**columns, "power": half})))
+    open_table(place, toy_schema(), workers=workers)
+    place = folder_of(tmp_path / "all", parts_of(pa.table({**columns, "power": empty})))
     with pytest.raises(DataError, match="missing everywhere"):
-        open_table(folder_of(tmp_path / "all", parts_of(pa.table({**columns, "power": empty}))), toy_schema())
+        open_table(place, toy_schema(), workers=workers)
 
 
 def test_a_file_that_changed_is_refused(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Every kind of contributions against vectors written out: lengths, sums, and units made to do harm."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -243,11 +243,30 @@ def test_types_and_sizes_made_to_do_harm_move_the_sum_by_at_most_the_bound(name:
         lambda: Products(np.ones((1, 1, 3)), across=2.0),
         lambda: Products(np.ones((1, 1, 3)), inside=1e-170),
         lambda: Products(np.ones((1, 1, 3)), block=np.arange(2)),
+        lambda: Crossed(np.ones((2, 1)), np.ones((1, 1))),
+        lambda: Rows(np.array([["17.5 kW"]], dtype=object)),
+        lambda: Products(np.array([[["17.5 kW"]]])),
+        lambda: Crossed(np.ones((1, 1)), np.array([["17.5 kW"]])),
+        lambda: Cells(np.array([0]), np.array([0]), np.array(["17.5 kW"]), 1.0, 1, np.array([3])),
     ],
 )
 def test_what_no_length_could_be_told_of_is_refused(make: Callable[[], Contributions]) -> None:
-    with pytest.raises(InputError):
+    with pytest.raises(InputError) as refused:
         make()
+    assert "17.5" not in str(refused.value)
+
+
+class Changing(list[Contributions]):
+    """Shows short vectors to whoever checks and measures them, and long ones to whoever adds them up."""
+
+    def __iter__(self) -> Iterator[Contributions]:
+        self.asked = getattr(self, "asked", 0) + 1
+        return iter([Rows(np.full((1, 4), 1e-6 if self.asked < 3 else 1e6))])
+
+
+def test_parts_that_change_between_length_and_sum_move_it_by_at_most_the_bound() -> None:
+    total = clipped_sum(Statistic(label="sum", shape=(4,), bound=1.0), 2.0**-32, SideBySide(Changing()), None)
+    assert np.linalg.norm(total * 2.0**-32) <= 1.0
 
 
 def test_a_kind_that_the_border_does_not_know_is_refused() -> None:

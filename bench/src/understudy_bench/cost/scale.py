@@ -147,7 +147,10 @@ def _measure(folder: Path, shape: Shape, method: str) -> Row:
 
 def _child(folder: Path, shape: Shape, method: str) -> dict[str, float]:
     watch, schema = Stopwatch(), schema_for(shape.series, shape.steps, shape.channels)
-    table = open_table(folder, schema) if shape.workers else read_panel(folder / "0000.parquet", schema)
+    if shape.workers:
+        table = open_table(folder, schema, workers=shape.workers)
+    else:
+        table = read_panel(folder / "0000.parquet", schema)
     read = watch.seconds
     guarantee = Guarantee(2.0, default_delta(shape.series))
     ledger = Ledger.in_memory(guarantee, population=shape.series)

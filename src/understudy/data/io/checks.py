@@ -53,6 +53,13 @@ class Tally:
             column = grid.static[:, index]
             self.static[index] |= settle_column(column, channel, np.ones(column.shape, dtype=bool))
 
+    def merge(self, other: "Tally") -> None:
+        """Takes in what was noted of other units."""
+        self.num_units += other.num_units
+        self.num_series += other.num_series
+        self.channels |= other.channels
+        self.static |= other.static
+
     def finish(self, *, allow_few_units: bool) -> None:
         """Checks what all series together have to obey."""
         check_units(self.num_units, self.num_series, self.schema, allow_few_units=allow_few_units)

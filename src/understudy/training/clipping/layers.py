@@ -132,13 +132,11 @@ def embedding(module: Any, parameters: Parameters, collector: Collector, index: 
 def _record_embedding(
     collector: Collector, grad: Tensor, index: Tensor, weight: nn.Parameter, padding: int | None
 ) -> None:
-    if not collector.wants(weight):
-        return
-    index = collector.by_unit(index).reshape(collector.num_units, -1)
-    value = grad.reshape(*index.shape, grad.shape[-1])
+    """Records a linear layer that runs backwards from one-hot rows."""
+    chosen = functional.one_hot(index, weight.shape[0]).to(grad)
     if padding is not None:
-        value = value.masked_fill((index == padding).unsqueeze(2), 0)
-    collector.rows(weight, index, value)
+        chosen[..., padding] = 0
+    record_linear(collector, chosen, grad, weight, None)
 
 
 Shape = tuple[int, ...]

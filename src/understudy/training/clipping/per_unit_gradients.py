@@ -2,7 +2,7 @@
 
 A unit is clipped by the norm of its *whole* gradient, so nothing can be summed before the last layer has run
 its backward. Each layer therefore leaves what it knows in a `Collector`, in the cheapest form that is exact:
-a kept per-unit gradient, a few outer products per unit, or a few rows of an embedding table.
+a kept per-unit gradient or a few outer products per unit.
 """
 
 import math
@@ -94,68 +94,29 @@ class Products:
 
 
 @dataclass
-class Rows:
-    """The touched rows of an embedding table, already added up within each unit."""
-
-    unit: Tensor  # entry
-    row: Tensor  # entry
-    value: Tensor  # entry, channel
-
-    @classmethod
-    def of(cls, index: Tensor, value: Tensor, num_rows: int) -> "Rows":
-        """Adds up `value` [unit, entry, channel] by unit and `index` [unit, entry]."""
-        unit = torch.arange(index.shape[0], device=index.device).unsqueeze(1)
-        keys, place = torch.unique((unit * num_rows + index).reshape(-1), return_inverse=True)
-        summed = value.new_zeros(len(keys), value.shape[-1]).index_add_(0, place, value.flatten(0, 1))
-        return cls(keys // num_rows, keys % num_rows, summed)
-
-    def norms(self, num_units: int) -> Tensor:
-        squares = block_norms(self.value).double().square_().sum(1)
-        return squares.new_zeros(num_units).index_add_(0, self.unit, squares).sqrt_().unsqueeze(1)
-
-    def dense(self, num_units: int, shape: torch.Size) -> Tensor:
-        table = self.value.new_zeros((num_units, *shape))
-        return table.index_put_((self.unit, self.row), self.value, accumulate=True)
-
-    def add_to(self, target: Tensor, factors: Tensor) -> None:
-        target.index_add_(0, self.row, self.value * factors[self.unit].unsqueeze(1))
-
-    def without(self, broken: Tensor) -> "Rows":
-        return Rows(self.unit, self.row, _zeroed(self.value, broken[self.unit]))
-
-
-@dataclass
 class Record:
     """What is known of one parameter. `kept` [unit, …] may be split in slabs along the last dimension."""
 
     kept: dict[int | None, Tensor] = field(default_factory=dict)
     outer: Outer | Products | None = None
-    rows: Rows | None = None
-
-    def is_empty(self) -> bool:
-        return not self.kept and self.outer is None and self.rows is None
 
     def unify(self, parameter: Tensor, num_units: int) -> None:
         """Turns several forms into one kept gradient, since norms of summands do not add up."""
-        forms = bool(self.kept) + (self.outer is not None) + (self.rows is not None)
-        if forms > 1 or (None in self.kept and len(self.kept) > 1):
+        if self.kept and (self.outer is not None or (None in self.kept and len(self.kept) > 1)):
             dense = self.dense(parameter, num_units)
-            self.kept, self.outer, self.rows = {None: dense.flatten(1)}, None, None
+            self.kept, self.outer = {None: dense.flatten(1)}, None
 
-    def norms(self, num_units: int, seen: dict[int, Tensor]) -> list[Tensor]:
+    def norms(self, seen: dict[int, Tensor]) -> list[Tensor]:
         """Returns the norms [unit, part] of parts; `seen` remembers those of single vectors by tensor."""
         parts = [_once(slab, seen) for slab in self.kept.values()]
         if self.outer is not None:
             parts.append(self.outer.norms(seen))
-        if self.rows is not None:
-            parts.append(self.rows.norms(num_units))
         return parts
 
     def drop(self, broken: Tensor) -> None:
         for part, slab in self.kept.items():
             self.kept[part] = _zeroed(slab, broken)
         self.outer = self.outer and self.outer.without(broken)
-        self.rows = self.rows and self.rows.without(broken)
 
     def add_to(self, target: Tensor, factors: Tensor, group: int = 1) -> None:
         """Adds Σ factor·gradient to `target` in its precision.
@@ -171,16 +132,12 @@ class Record:
                 piece += _add_weighted(target.new_zeros(slab.shape[1]), slab, factors, group).view(piece.shape)
         if self.outer is not None:
             self.outer.add_to(target, factors)
-        if self.rows is not None:
-            self.rows.add_to(target, factors)
 
     def dense(self, parameter: Tensor, num_units: int) -> Tensor:
         """Returns the gradient of every unit, shaped [unit, *parameter]."""
         dense = torch.zeros((num_units, *parameter.shape), dtype=parameter.dtype, device=parameter.device)
         if self.outer is not None:
             dense += self.outer.dense().view_as(dense)
-        if self.rows is not None:
-            dense += self.rows.dense(num_units, parameter.shape)
         for part, slab in self.kept.items():
             piece = dense if part is None else dense[..., part]
             piece += slab.view(piece.shape)
@@ -344,23 +301,14 @@ class Collector:
     def add(self, parameter: nn.Parameter, new: Outer | Products) -> None:
         """Adds the sum of one outer product, or of several, per unit."""
         record = self._record(parameter, *vars(new).values())
-        if record.is_empty():
+        if not record.kept and record.outer is None:
             record.outer = new
             return
-        alone = None if record.kept or record.rows else record.outer
-        before, more = None if alone is None else alone.as_products(), new.as_products()
-        if before is not None and more is not None:
+        before, more = None if record.outer is None else record.outer.as_products(), new.as_products()
+        if not record.kept and before is not None and more is not None:
             record.outer = before.plus(more)
         else:  # the norm of a sum of products of different kinds has no short form
             self.keep(parameter, new.dense())
-
-    def rows(self, parameter: nn.Parameter, index: Tensor, value: Tensor) -> None:
-        """Adds `value` [unit, entry, channel] to rows `index` [unit, entry] of a table."""
-        record, new = self._record(parameter, value), Rows.of(index, value, parameter.shape[0])
-        if record.is_empty():
-            record.rows = new
-        else:
-            self.keep(parameter, new.dense(self.num_units, parameter.shape))
 
     def expand(self, parameter: nn.Parameter) -> Tensor:
         """Returns a copy of `parameter` per unit (no memory) whose autograd gradient will be collected."""
@@ -397,7 +345,7 @@ class Collector:
         """
         seen: dict[int, Tensor] = {}
         chosen = [record for key, record in self._records.items() if among is None or key in among]
-        parts = [part for record in chosen for part in record.norms(self.num_units, seen)]
+        parts = [part for record in chosen for part in record.norms(seen)]
         if not parts:
             return torch.zeros(self.num_units, dtype=torch.float64, device=self.anchor.device)
         measured = torch.cat([*parts, *seen.values()], 1)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from tests.unit.training.toy import windows_of
 from understudy.privacy.noise import NoiseSource
 from understudy.training import DPSGDConfig, PrivateGradient
-from understudy.training.clipping.per_unit_gradients import Outer, Products, Record, Rows, block_norms
+from understudy.training.clipping.per_unit_gradients import Outer, Products, Record, block_norms
 
 WIDTH = 4
 UNITS = 49_152
@@ -35,9 +35,8 @@ FORMS = {
     "outer": lambda rows: Record(outer=Outer(rows, torch.ones(len(rows), 1))),
     "groups": lambda rows: Record(outer=Outer(rows.unsqueeze(2), torch.ones(len(rows), WIDTH, 1))),
     "products": lambda rows: Record(outer=Products(rows.unsqueeze(1), torch.ones(len(rows), 1, 1))),
-    "rows": lambda rows: Record(rows=Rows(torch.arange(len(rows)), torch.zeros(len(rows), dtype=torch.long), rows)),
 }
-SHAPES = {"slabs": (1, WIDTH), "groups": (WIDTH, 1, 1), "rows": (1, WIDTH)}
+SHAPES = {"slabs": (1, WIDTH), "groups": (WIDTH, 1, 1)}
 
 
 def summed(form: str, gradients: Tensor) -> Tensor:

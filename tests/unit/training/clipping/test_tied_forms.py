@@ -104,9 +104,6 @@ def handed_in(uses: tuple[str, ...], parameter: nn.Parameter) -> tuple[Callable[
     rows, columns = parameter.shape
     left, right = torch.randn(UNITS, rows, 2).double(), torch.randn(UNITS, 2, columns).double()
     whole = torch.randn(UNITS, rows, columns).double()
-    index, value = torch.randint(0, rows, (UNITS, 3)), torch.randn(UNITS, 3, columns).double()
-    table = torch.zeros(UNITS, rows, columns).double()
-    table.index_put_((torch.arange(UNITS)[:, None], index), value, accumulate=True)
     forms = {
         "kept": (lambda c: c.keep(parameter, whole), whole),
         "product": (lambda c: c.keep_product(parameter, left, right), left @ right),
@@ -115,7 +112,6 @@ def handed_in(uses: tuple[str, ...], parameter: nn.Parameter) -> tuple[Callable[
             left[:, :, :1] @ right[:, :1],
         ),
         "products": (lambda c: c.add(parameter, Products(left.mT, right)), left @ right),
-        "rows": (lambda c: c.rows(parameter, index, value), table),
         "slabs": (
             lambda c: [c.keep(parameter, whole[:, :, part], part=part) for part in range(columns)],
             whole,
@@ -133,7 +129,7 @@ def handed_in(uses: tuple[str, ...], parameter: nn.Parameter) -> tuple[Callable[
     return leave, sum(forms[use][1] for use in uses)  # type: ignore[return-value]
 
 
-HANDED = ("kept", "product", "outer", "products", "rows", "slabs", "a slab")
+HANDED = ("kept", "product", "outer", "products", "slabs", "a slab")
 
 
 @pytest.mark.parametrize("uses", [*product(HANDED, repeat=2), HANDED, HANDED[::-1]], ids=" and ".join)
