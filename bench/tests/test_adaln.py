@@ -93,9 +93,17 @@ def test_a_row_tells_its_true_epsilon(study: Study, sigma: float | None, epsilon
     line = trained(study, Trial(name="tiny", network=TINY, recipe=recipe, sigma=sigma, epsilon=epsilon))
     assert (line["epsilon"] is None) == (sigma is None and epsilon is None)
     assert line["published_noise"] is (sigma is not None)
+    private = sigma is not None or epsilon is not None
+    assert (line["metrics"]["noise_ratio"] > 0) is private  # σ√p/B, from 200 series and batches of 32
     if sigma is not None:
         assert line["epsilon"] > 50  # a noise of a tenth promises nothing
     assert np.isfinite([line["metrics"][f"{task}_{figure}"] for task in TASKS for figure in ("rmse", "js")]).all()
+
+
+def test_the_windows_that_are_trained_on_are_the_private_ones(study: Study) -> None:
+    seen = replace(study, window_steps=24, window_stride=12).train_windows
+    assert (seen.num_series, seen.num_steps, seen.num_units, seen.private) == (600, 24, 600, False)
+    np.testing.assert_array_equal(seen.values[1], study.train.values[0, 12:36])
 
 
 def test_every_row_of_the_papers_tables_is_visited() -> None:

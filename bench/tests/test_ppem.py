@@ -1,5 +1,6 @@
 """Benchmarks of PPEM: baselines learn, a control is not trivial, loaders read what users bring, pictures are drawn."""
 
+import gzip
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -8,13 +9,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from understudy_bench.cells import Cells
 from understudy_bench.pictures.draw import drawings
 from understudy_bench.ppem import data as ppem_data
+from understudy_bench.ppem import tables
 from understudy_bench.ppem.baselines import BASELINES
 from understudy_bench.ppem.tables import notes
 from understudy_bench.ppem.work import Scale, Work
 
 from tests.unit.synthesizers.ppem.toy import method, panel
+from understudy.data import Panel
 from understudy.errors import MissingData
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
@@ -68,6 +72,51 @@ def test_diagnoses_become_indicators_of_patients(tmp_path: Path) -> None:
     assert [channel.name for channel in found.schema.channels] == ["icd_400", "icd_401"]  # the rare one is left out
     assert found.values.sum() == 20
     assert facts["stand_in"]
+
+
+def test_the_files_of_the_paper_are_taken_where_they_are_there(tmp_path: Path) -> None:
+    """Kaggle's creditcard.csv and DIAGNOSES_ICD of MIMIC-III, all rows and columns; parts of them stay behind."""
+    (tmp_path / "credit").mkdir()
+    names = ["Time", *(f"V{place}" for place in range(1, 29)), "Amount", "Class"]
+    rows = [[str(n), *("-1.3598071336738" for _ in range(28)), "149.62", f'"{n % 2}"'] for n in range(40)]
+    text = "\n".join([",".join(f'"{name}"' for name in names), *(",".join(row) for row in rows)])
+    (tmp_path / "credit" / "creditcard.csv").write_text(text + "\n")
+    found, facts = ppem_data.credit(tmp_path)
+    assert [channel.name for channel in found.schema.channels] == [*names[1:-1]]
+    assert found.values[0, 0, 0] == np.float32(-1.3598071336738)
+    assert (found.num_units, found.static[:, 0].sum(), facts.get("partial")) == (40, 20, None)
+
+    (tmp_path / "mimic").mkdir()
+    lines = ['"ROW_ID","SUBJECT_ID","HADM_ID","SEQ_NUM","ICD9_CODE"']
+    lines += [f'{n},{n % 30},{n},1,"{n % 7}0{n % 9}1"' for n in range(60)] + ['61,3,3,2,"E8497"', "62,3,3,,"]
+    for name, write in (("DIAGNOSES_ICD.csv", open), ("DIAGNOSES_ICD.csv.gz", gzip.open)):
+        with write(tmp_path / "mimic" / name, "wt") as file:
+            file.write("\n".join(lines) + "\n")
+        found, facts = ppem_data.mimic(tmp_path)
+        assert (found.num_units, facts["stand_in"], facts.get("partial")) == (30, False, None)
+        assert "icd_E849" in [channel.name for channel in found.schema.channels]  # however rare
+        (tmp_path / "mimic" / name).unlink()
+
+
+def test_as_many_diagnoses_are_hidden_as_in_the_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mimic").mkdir()
+    lines = [
+        "row_id,subject_id,hadm_id,seq_num,icd9_code",
+        *(f"{n},{n % 99},{n},1,{100 + n % 250}1" for n in range(500)),
+    ]
+    (tmp_path / "mimic" / "DIAGNOSES_ICD.csv").write_text("\n".join(lines) + "\n")
+    asked: list[int] = []
+
+    def seen(
+        name: str, scale: str, panel: Panel, data: dict, secret: tables.Secret, *more: object, **other: object
+    ) -> dict:
+        asked.append(secret.sensitive[0].count("+") + 1)
+        return {"rows": [{"method": "ppem"}], "controls": []}
+
+    monkeypatch.setattr(tables, "_run", seen)
+    found = tables.mimic("quick", tmp_path, lambda stage, share: None, Cells())
+    assert asked == [50, 200]
+    assert [line["hidden"] for line in found["rows"]] == [50, 200]
 
 
 def test_pictures_are_drawn_from_results() -> None:

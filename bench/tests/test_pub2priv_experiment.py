@@ -10,15 +10,18 @@ from understudy_bench.pub2priv.experiment import (
     NO_NOISE,
     SCALES,
     Experiment,
+    WithContext,
     between_extremes,
     correlation_distance,
     methods,
     published,
 )
-from understudy_bench.pub2priv.tables import PEARSON, RIVALS, TABLE, beside_spectral, facts, judged, measure
+from understudy_bench.pub2priv.tables import PEARSON, RIVALS, TABLE, TOLD, beside_spectral, facts, judged, measure
+from understudy_bench.pub2priv.toy import toy_experiment
 
 from understudy.evaluation.metric import Effort
 from understudy.synthesizers.independent import Independent
+from understudy.synthesizers.spectral import Spectral
 
 JUDGE = Effort(name="tiny", repeats=1, iteration_cap=2, replicates=20, splits=1, max_series=60)
 STEPS = 40
@@ -51,6 +54,17 @@ def test_all_five_figures_of_table_1_are_there_and_zero_for_the_same_series(expe
     assert set(figures) >= set(TABLE["portfolio"]["pub2priv"])
     assert [figures[name] for name in ("ks_r", "ks_ar", "ks_corr")] == pytest.approx([0, 0, 0], abs=1e-9)
     assert experiment.metrics(experiment.second)["ks_r"] < 0.2
+
+
+def test_a_rival_that_is_told_the_context_follows_it():
+    """Without noise a joint model of series and context is followed; control: the same model without context."""
+    toy = replace(toy_experiment(SCALES["quick"], 400, 0.9, 0), judge=JUDGE)
+    toy = replace(toy, real=toy.real.take_units(np.arange(60)), second=toy.second.take_units(np.arange(60)))
+    told, silent = (toy.fitted(method, NO_NOISE, 0)[0] for method in (WithContext(Spectral()), Spectral()))
+    assert told.values.shape == toy.real.values.shape
+    assert np.array_equal(told.context, toy.real.context)
+    gaps = [toy.metrics(sampled, trained=())["corr_meta"] for sampled in (told, silent)]
+    assert gaps[0] < 0.6 * gaps[1], gaps
 
 
 def test_series_of_another_context_follow_this_one_less(experiment):
@@ -132,6 +146,7 @@ def test_a_whole_table_is_measured_and_goes_on_where_it_was_cut(experiment, tmp_
         "second real series",
         "spectral",
         *RIVALS,
+        *TOLD,
     }
     made = {line["method"].replace(", published network", "") for line in (*rows, *controls)}
     assert {*TABLE["portfolio"]} <= made  # all methods of the paper

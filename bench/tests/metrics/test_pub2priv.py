@@ -12,6 +12,7 @@ from understudy_bench.metrics.pub2priv.neighbours import identifiability_adsgan,
 from understudy_bench.metrics.pub2priv.recurrent import (
     classifier_probabilities,
     discriminative_score,
+    forecast_error,
     predictive_error,
 )
 
@@ -34,6 +35,20 @@ def compare(real: Panel, candidate: Panel, reference: Panel | None = None) -> Co
 
 def measured(name: str, comparison: Comparison, **effort):
     return BY_NAME[name].measure(comparison, replace(LEAST, **effort), 0)
+
+
+def test_forecasts_are_of_all_channels_and_as_good_as_what_was_learned_from() -> None:
+    """Waves foretell themselves. Control: a network that learned from shuffled steps errs as the mean does."""
+    rng, step = np.random.default_rng(0), np.arange(24)
+    phase = rng.uniform(0, 2 * np.pi, (200, 1))
+    series = np.stack([np.sin(step / 3 + phase), np.cos(step / 2 + phase)], axis=2) / 2 + 0.5
+    train, test = series[:150].astype(np.float32), series[150:].astype(np.float32)
+    good = forecast_error(train, test, epochs=60, seed=0, hidden=16)
+    bad = forecast_error(rng.permuted(train, axis=1), test, epochs=60, seed=0, hidden=16)
+    assert good < 0.02 < 0.1 < bad
+    one_lost = np.array(test)
+    one_lost[:, :, 0] = rng.random(one_lost.shape[:2])  # what it forecasts of one channel counts as much
+    assert forecast_error(train, one_lost, epochs=60, seed=0, hidden=16) > 0.03
 
 
 @pytest.mark.parametrize("name", CHEAP)
@@ -272,4 +287,4 @@ def test_odd_series_give_a_figure_or_a_reason(name: str) -> None:
 
 def test_only_trained_metrics_say_that_they_train() -> None:
     trained = {metric.name for metric in METRICS if metric.trained}
-    assert trained == {f"pub2priv.{name}" for name in ("discriminative", "predictive", "classification")}
+    assert trained == {f"pub2priv.{name}" for name in ("discriminative", "predictive", "forecast", "classification")}

@@ -27,7 +27,10 @@ def to_arrays(network: nn.Module, prefix: str) -> dict[str, np.ndarray]:
 def load_arrays(network: nn.Module, arrays: Mapping[str, np.ndarray], prefix: str) -> None:
     """Puts parameters that `to_arrays` returned into a network of the same shape."""
     own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-    network.load_state_dict({name: torch.tensor(array) for name, array in own.items()})
+    single = {
+        name for name, value in network.state_dict().items() if value.ndim == 0
+    }  # a file gives them one dimension
+    network.load_state_dict({name: torch.tensor(a.reshape(()) if name in single else a) for name, a in own.items()})
 
 
 def train_on_public_data(

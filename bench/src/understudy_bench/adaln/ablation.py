@@ -88,14 +88,14 @@ def _variants(work: Scale) -> Iterator[tuple[str, str, float | None, Any, float 
 
 
 def gradients(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
-    """Norms of single windows' gradients at the paper's noises; the household's load is public here."""
+    """Norms of single windows' gradients at the paper's noises, of windows that are trained on; the load is public."""
     work, study = SCALES[scale], STUDIES[_STUDY](data_root)
     noises = (0.03, 0.05, 0.1, 0.2)
     rows: list[Row] = []
     losses: dict[str, list[float]] = {}
     for place, noise in enumerate(noises):
         seen = [
-            cells(f"{scale} {noise} {seed}", partial(_norms, study.test, work, noise, seed))
+            cells(f"{scale} {noise} {seed}", partial(_norms, study.train_windows, work, noise, seed))
             for seed in range(work.judged_seeds)
         ]
         rows += [line for one in seen for line in one["rows"]]

@@ -46,6 +46,13 @@ class Study:
     surrogate: Panel
     history: int = 0
 
+    @property
+    def train_windows(self) -> Panel:
+        """The private side as windows, each a unit of its own; for benchmarks, which may look at it."""
+        steps = self.window_steps or self.train.num_steps
+        cut = windows.without_empty(windows.cut(self.train, steps, self.window_stride or steps), every_step=True)
+        return replace(cut, unit=np.arange(cut.num_series, dtype=np.int64), unit_ids=None, private=False)
+
     def first(self, number: int) -> "Study":
         """Returns the study with so many test windows, each a unit of its own."""
         rows = np.arange(min(number, self.test.num_series))

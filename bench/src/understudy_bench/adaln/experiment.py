@@ -26,7 +26,8 @@ from understudy.synthesizers.dit.pretraining import pretrain
 from understudy.synthesizers.dit.recipe import PAPER, Network, Recipe, Tightness
 from understudy.synthesizers.release import Release
 from understudy.synthesizers.spectral import Spectral
-from understudy.training.plan import TRAINING
+from understudy.training.networks import num_parameters
+from understudy.training.plan import TRAINING, noise_ratio
 from understudy_bench.adaln import paper
 from understudy_bench.adaln.data import STUDIES, Study
 from understudy_bench.adaln.errors import NUM_DRAWS, GaussianFillings, errors, naive_ways
@@ -170,8 +171,12 @@ def trained(study: Study, trial: Trial) -> Row:
         epsilon = None if trial.sigma is None else cost  # without clip and noise there is none
     fitted = watch.seconds
     figures = errors(study, lambda hidden, rng: _filled(release, study, hidden, rng))
+    size = num_parameters(method.empty_network(release.schema))
+    batch = method.num_contributions(schema, schema.population.size or 1)
+    loud = noise_ratio(noise, size, min(float(recipe.batch), batch)) if private else 0.0  # σ√p/B
     return row(
-        trial.name, {**figures, "fit_seconds": fitted}, epsilon=epsilon, delta=delta, unit=study.unit,
+        trial.name, {**figures, "noise_ratio": loud, "fit_seconds": fitted},
+        epsilon=epsilon, delta=delta, unit=study.unit,
         paper=trial.paper, seconds=watch.seconds, noise_multiplier=noise, seed=trial.seed,
         published_noise=trial.sigma is not None,
     )  # fmt: skip

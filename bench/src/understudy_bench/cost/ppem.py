@@ -94,7 +94,7 @@ def _training(width: int, penalty: float) -> AdversarialTraining:
     torch.manual_seed(0)
     rows = torch.randn(_BATCH, _COLUMNS).numpy()
     return AdversarialTraining(
-        generators=generators_of((MARGINAL, CONDITIONAL), partition, width, 0),
+        generators=generators_of((MARGINAL, CONDITIONAL), partition, Recipe(width=width), 0),
         partition=partition,
         rows=Rows(rows[:, :_HIDDEN], rows[:, :_HIDDEN].copy(), rows[:, _HIDDEN:].copy()),
         recipe=replace(Recipe(), width=width, batch=_BATCH, penalty=penalty),

@@ -53,17 +53,22 @@ def marginals(result: Mapping[str, Any]) -> list[Drawing]:
 
 
 def _hidden_and_kept(method: str, shown: Mapping[str, Any]) -> Drawing:
-    hidden, kept = shown["marginals"], shown["conditionals"]
-    columns = max(len(hidden), len(kept))
+    hidden, kept, smooth = shown["marginals"], shown["conditionals"], shown.get("densities", {})
+    columns, lines = max(len(hidden), len(kept), len(smooth)), 1 + bool(kept) + bool(smooth)
     with style():
-        made = Figure(figsize=(3.4 * columns, 4.8 if kept else 2.6), dpi=72, layout="constrained")
-        grid = made.subplots(2 if kept else 1, columns, squeeze=False)
+        made = Figure(figsize=(3.4 * columns, 0.4 + 2.2 * lines), dpi=72, layout="constrained")
+        grid = made.subplots(lines, columns, squeeze=False)
         for axes in made.axes:
             tidy(axes)
         for axes, (name, shares) in zip(grid[0], hidden.items(), strict=False):
             _bars(axes, shares) if "names" in shares else _steps(axes, shares)
             axes.set_ylabel("share", fontsize=8)
             axes.set_title(f"x′: {name}", loc="left", fontsize=9, color=INK)
+        for axes, (name, density) in zip(grid[1 if smooth else 0], smooth.items(), strict=False):
+            for side, colour in _SIDES.items():
+                axes.plot(density["grid"], density[side], color=colour, linewidth=1.2)
+            axes.set_title(f"x*: {name}", loc="left", fontsize=9, color=INK)
+            axes.set_ylabel("density", fontsize=8)
         for axes, means in zip(grid[-1], kept, strict=False):
             look = (
                 {"linewidth": 1.2}
@@ -83,7 +88,8 @@ def _hidden_and_kept(method: str, shown: Mapping[str, Any]) -> Drawing:
     return Drawing(
         name="ppem-" + "".join(letter if letter.isalnum() else "-" for letter in method),
         figure=made,
-        caption=f"{method}. Above: x′, which is to differ. Below: means of x* where x′ is alike, which are to agree.",
+        caption=f"{method}. Above: x′, which is to differ. Below: densities of x* (tables), and means of x* where x′ "
+        "is alike, which are to agree.",
         alternative=f"{method}. " + "; ".join(": ".join(row) for row in rows),
         header=("what", "total variation, or mean distance"),
         rows=rows,

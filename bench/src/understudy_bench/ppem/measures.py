@@ -166,6 +166,7 @@ class Measures:
         places = groups.predict(real.sensitive), groups.predict(drawn.sensitive)
         return {
             "marginals": ppem_shown.marginals(self.partition, real, drawn),
+            "densities": ppem_shown.densities(self.partition, real, drawn),
             "conditionals": ppem_shown.conditionals(self.partition, real, drawn, places, _FEWEST),
         }
 
@@ -173,7 +174,7 @@ class Measures:
         """Trains a marginal energy on real x′ and tests whether its density made them (Table 1's p_KSD)."""
         rows = self.rows(_some(self.train, self.max_rows, self.seed))
         recipe = replace(recipe, penalty=penalty)
-        generators = generators_of((MARGINAL,), self.partition, recipe.width, self.seed)
+        generators = generators_of((MARGINAL,), self.partition, recipe, self.seed)
         training = AdversarialTraining(generators, self.partition, rows, recipe, self.seed)
         training.run(lambda share: None)
         energy = training.energies[MARGINAL]

@@ -3,12 +3,14 @@
 from typing import Any
 
 import numpy as np
+from scipy.stats import gaussian_kde
 
 from understudy.data import Integer
 from understudy.data.channels import num_codes
 from understudy.synthesizers.ppem.attributes import Partition, Rows
 
 _COLUMNS, _NEIGHBOURHOODS, _BINS, _STEPS = 3, 3, 30, 48
+_SMOOTHED, _GRID = 2000, 80  # rows and points of a density
 
 
 def marginals(partition: Partition, real: Rows, drawn: Rows) -> dict[str, dict[str, list[Any]]]:
@@ -28,6 +30,25 @@ def marginals(partition: Partition, real: Rows, drawn: Rows) -> dict[str, dict[s
             edges = np.arange(both.min() - 0.5, both.max() + 1)
         shares = {side: np.histogram(own, edges)[0] / len(own) for side, own in sides.items()}
         found[column.name] = {"edges": edges.tolist(), **{side: own.tolist() for side, own in shares.items()}}
+    return found
+
+
+def densities(partition: Partition, real: Rows, drawn: Rows) -> dict[str, dict[str, list[float]]]:
+    """Returns kernel density estimates of a few columns of x*, over all x′; in working scale."""
+    columns = [*partition.schema.channels, *partition.encoding.static_columns]
+    hidden = {column.name for column in partition.columns}
+    kept = [column for column in columns if column.name not in hidden] if partition.schema.num_steps == 1 else []
+    found, begin = {}, 0
+    for column in kept:
+        codes = num_codes(column)
+        sides = {"real": real.rest[:_SMOOTHED, begin], "drawn": drawn.rest[:_SMOOTHED, begin]}
+        begin += codes or 1
+        if codes is None and min(own.std() for own in sides.values()) > 0 and len(found) < _COLUMNS:
+            ends = np.quantile(np.concatenate([*sides.values()]), [0.002, 0.998])
+            grid = np.linspace(*ends, _GRID)
+            found[column.name] = {
+                "grid": grid.tolist(), **{side: gaussian_kde(own)(grid).tolist() for side, own in sides.items()}
+            }  # fmt: skip
     return found
 
 

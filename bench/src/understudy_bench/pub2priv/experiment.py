@@ -2,9 +2,11 @@
 
 Figures are those of Pub2Priv, Table 1: distances of the distributions of changes (`ks_r`) and autocorrelations
 (`ks_ar`), the gap in correlation with the context (`corr_meta`), how well a network tells series from real ones
-(`discriminative`), and the squared error of a network that learned from them to predict real ones (`predictive`, each
-series between its own least and greatest value). Two diagnostics: `nearer_to_real` is the paper's identifiability, and
-`ks_corr` the distance of the distributions of correlations with the context, lowered neither by ignorance nor collapse.
+(`discriminative`), and the squared error of a network that learned from them to forecast real ones: all channels, as
+printed (`forecast`, trained until it converges), or one from the others (`predictive`, TimeGAN's); for both, each
+series lies between its own least and greatest value. Two diagnostics: `nearer_to_real` is the paper's identifiability,
+and `ks_corr` the distance of the distributions of correlations with the context, lowered neither by ignorance nor
+collapse.
 
 Nothing is judged on series that were learned from. Conditions are the caller's: those of real series put aside. Other
 real series of the same conditions are the control: no method can follow the context more closely than those do, unless
@@ -17,6 +19,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
 from scipy.stats import ks_2samp
 
 from understudy.data import Panel
@@ -26,14 +30,17 @@ from understudy.evaluation.metric import Effort, Measured, Metric
 from understudy.evaluation.panels import Comparison
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
-from understudy.synthesizers import Synthesizer
+from understudy.statistics.series import to_frequencies
+from understudy.synthesizers import Release, Synthesizer
 from understudy.synthesizers.pub2priv import Pub2Priv
+from understudy.synthesizers.pub2priv.context import Context
 from understudy.synthesizers.pub2priv.recipe import PAPER, Recipe
 from understudy_bench.metrics.pub2priv import METRICS as _SUITE
 from understudy_bench.metrics.pub2priv.context import correlations
 from understudy_bench.result import Row, Stopwatch, row, spread
 
 DELTA = 1e-5  # as in the paper
+_CANDIDATES, _COMPARED = 4, 24  # series drawn per context, and frequencies of context that are compared
 NO_NOISE = 1e5  # stands for infinity: less noise than a hundredth of a unit's largest weight in a batch
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 5.0, NO_NOISE)  # Fig. 3 and 5
 _METRICS: dict[str, Metric] = {metric.name: metric for metric in _SUITE}
@@ -43,9 +50,10 @@ _NAMES = {
     "corr_meta": "pub2priv.corr_meta",
     "discriminative": "pub2priv.discriminative",
     "predictive": "pub2priv.predictive",
+    "forecast": "pub2priv.forecast",
     "nearer_to_real": "pub2priv.identifiability",
 }
-TRAINED = ("discriminative", "predictive")
+TRAINED = ("discriminative", "predictive", "forecast")
 PUBLISHED, WITHOUT_THETA = "pub2priv, published network", "pub2priv, published network w/o theta_T"
 
 
@@ -109,6 +117,40 @@ def published(scale: Scale) -> dict[str, Pub2Priv]:
     return {PUBLISHED: whole, WITHOUT_THETA: replace(whole, knowledge="direct")}
 
 
+@dataclass(frozen=True)
+class WithContext:
+    """A rival that is told the metadata, as in the paper: columns of context are learned as further channels.
+
+    Series are then drawn with contexts of their own, several times as many as are asked for, and each context that is
+    asked for takes the one whose own is nearest, no series twice. All of that is post-processing.
+    """
+
+    method: Synthesizer
+
+    def fit(self, panel: Panel, ledger: Ledger, guarantee: Guarantee) -> Release:
+        """Fits the rival to series and context together."""
+        schema = panel.schema
+        wide = replace(schema.without_context(), channels=(*schema.channels, *schema.context))
+        assert panel.context is not None
+        values = np.concatenate([panel.values, panel.context], axis=2).astype(np.float32)
+        joint = replace(panel, schema=wide, values=values, context=None)
+        return self.method.fit(joint, ledger, guarantee=guarantee)
+
+    @staticmethod
+    def sample(release: Release, like: Panel, rng: np.random.Generator) -> Panel:
+        """Returns one series for each context of a panel."""
+        assert like.context is not None
+        channels, reader = like.schema.num_channels, Context(like.schema, ignored=False)
+        drawn = release.sample(_CANDIDATES * like.num_series, rng=rng)
+        own, asked = (
+            np.nan_to_num(to_frequencies(reader.windows(context))[:, 1 : 1 + _COMPARED]).reshape(len(context), -1)
+            for context in (drawn.values[:, :, channels:], like.context)
+        )
+        chosen = linear_sum_assignment(cdist(asked, own))[1]
+        values = drawn.values[chosen, :, :channels]
+        return replace(like.with_values(values), lengths=drawn.lengths[chosen], private=False)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Experiment:
     """Series to learn from, real ones to be compared with, and other real ones of the same conditions.
@@ -134,9 +176,12 @@ class Experiment:
         """Kind of the privacy unit."""
         return self.private.schema.unit.kind
 
-    def fitted(self, method: Synthesizer, epsilon: float, seed: int) -> tuple[Panel, float]:
+    def fitted(self, method: Synthesizer | WithContext, epsilon: float, seed: int) -> tuple[Panel, float]:
         """Fits once with secure noise; returns series sampled for the conditions and the certified epsilon."""
         guarantee = Guarantee(epsilon, self.delta)
+        if isinstance(method, WithContext):
+            release = method.fit(self.private, Ledger.in_memory(guarantee), guarantee)
+            return method.sample(release, self.real, np.random.default_rng(seed)), release.certificate.epsilon
         with TemporaryDirectory() as folder:
             if isinstance(method, Pub2Priv):
                 method = replace(method, seed=seed, public_context=self._public_context(method, Path(folder)))
@@ -166,13 +211,20 @@ class Experiment:
         )
         names = [name for name in _NAMES if name in trained or name not in TRAINED]
         figures = {
-            name: _METRICS[_NAMES[name]].measure(relative if name == "predictive" else plain, self.judge, seed)
+            name: _METRICS[_NAMES[name]].measure(
+                relative if name in ("predictive", "forecast") else plain, self.judge, seed
+            )
             for name in names
         }
         return {**figures, "ks_corr": Measured(value=correlation_distance(self.real, candidate))}
 
     def row(
-        self, name: str, method: Synthesizer, epsilon: float, seeds: int = 1, trained: tuple[str, ...] = TRAINED
+        self,
+        name: str,
+        method: Synthesizer | WithContext,
+        epsilon: float,
+        seeds: int = 1,
+        trained: tuple[str, ...] = TRAINED,
     ) -> Row:
         """Returns the row of one method at one epsilon; its figures are spread over fits."""
         watch, found, certified = Stopwatch(), [], []
@@ -193,7 +245,8 @@ class Experiment:
         )
 
     def _published(self, name: str) -> dict[str, float]:
-        return dict((self.paper or {}).get(name.replace(", published network", ""), {}))
+        own = name.removesuffix(", told context").replace(", published network", "")
+        return dict((self.paper or {}).get(own, {}))
 
     def control(self, name: str, panel: Panel) -> Row:
         """Returns the row of series that were not learned from the private ones, with intervals of their figures."""

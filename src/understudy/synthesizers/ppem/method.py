@@ -252,7 +252,7 @@ class PPEM(Synthesizer):
     def generators(self, partition: Partition, seed: int) -> nn.ModuleDict:
         """Return generators before they learned anything: of x′ unless a target is stated, of x* as published."""
         pairs = ([MARGINAL] if self.has_generator else []) + ([CONDITIONAL] if self.mode == "lmdp" else [])
-        return published.generators_of(pairs, partition, self.recipe.width, seed)
+        return published.generators_of(pairs, partition, self.recipe, seed)
 
     def values(
         self, partition: Partition, generators: nn.ModuleDict, table: np.ndarray, number: int, rng: np.random.Generator

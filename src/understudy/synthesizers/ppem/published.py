@@ -22,7 +22,7 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from understudy.nn.layers import ReversibleLinear
 from understudy.synthesizers.ppem.attributes import Partition, Rows
-from understudy.synthesizers.ppem.recipe import LATENT, Recipe
+from understudy.synthesizers.ppem.recipe import LATENT, Norm, Recipe
 from understudy.training.networks import ExponentialMovingAverage
 
 MARGINAL, CONDITIONAL = "marginal", "conditional"  # the pairs E_ξ(x′), G_ω(z) and E_γ(x* | x′), G_υ(z | x′)
@@ -78,13 +78,16 @@ class Energy(nn.Module):
 class RowGenerator(nn.Module):
     """A residual perceptron; latent and condition enter by branches of their own."""
 
-    def __init__(self, num_latent: int, num_conditions: int, num_outputs: int, width: int) -> None:
+    def __init__(
+        self, num_latent: int, num_conditions: int, num_outputs: int, width: int, norm: Norm = "layer"
+    ) -> None:
         super().__init__()
+        kind = {"layer": nn.LayerNorm, "batch": nn.BatchNorm1d}[norm]
         branch = width // 2 if num_conditions else width
         self.own = nn.Linear(num_latent, branch)
         self.given = nn.Linear(num_conditions, width - branch) if num_conditions else None
         self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(_LAYERS - 1))
-        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(_LAYERS - 1))
+        self.norms = nn.ModuleList(kind(width) for _ in range(_LAYERS - 1))
         self.head = nn.Linear(width, num_outputs)
 
     def forward(self, latent: Tensor, condition: Tensor | None = None) -> Tensor:
@@ -98,11 +101,12 @@ class RowGenerator(nn.Module):
         return self.head(hidden)
 
 
-def generators_of(pairs: Sequence[str], partition: Partition, width: int, seed: int) -> nn.ModuleDict:
+def generators_of(pairs: Sequence[str], partition: Partition, recipe: Recipe, seed: int) -> nn.ModuleDict:
     """Return the generators of some pairs; a pair is absent where its x′ or x* come from elsewhere."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return nn.ModuleDict({pair: RowGenerator(LATENT, *_sizes(pair, partition)[::-1], width) for pair in pairs})
+        sizes = {pair: (LATENT, *_sizes(pair, partition)[::-1], recipe.width) for pair in pairs}
+        return nn.ModuleDict({pair: RowGenerator(*own, recipe.norm) for pair, own in sizes.items()}).train(False)
 
 
 def _sizes(pair: str, partition: Partition) -> tuple[int, int]:
@@ -149,6 +153,7 @@ class AdversarialTraining:
         recipe, rng = self.recipe, np.random.default_rng(self.seed)
         coins = torch.Generator().manual_seed(self.seed + 1)
         parameters = chain.from_iterable(energy.parameters() for energy in self.energies.values())
+        self.generators.train()
         optimiser = torch.optim.Adam(parameters, recipe.energy_rate, _BETAS)
         for done in range(1, recipe.iterations + 1):
             optimiser.zero_grad()
@@ -157,7 +162,7 @@ class AdversarialTraining:
             if done % recipe.rounds == 0:
                 self._update_generators(rng)
             reached(done / recipe.iterations)
-        vector_to_parameters(self._average.values, self.generators.parameters())
+        vector_to_parameters(self._average.values, self.generators.train(False).parameters())
 
     def energy_loss(self, sensitive: Tensor, rest: Tensor, coins: torch.Generator) -> Tensor:
         """Return the loss of all energies on a batch; generators are constants here."""

@@ -1,14 +1,20 @@
 """Both pairs are trained as Algorithm 1 says: the penalty on one of them, generators released as an average."""
 
+import math
 from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tests.unit.synthesizers.ppem.toy import SMALL, panel, schema
+from tests.unit.synthesizers.ppem.toy import SMALL, method, panel, schema
+from understudy.privacy.budget import Guarantee
+from understudy.privacy.ledger import Ledger
+from understudy.synthesizers import Release
 from understudy.synthesizers.ppem.attributes import Partition
 from understudy.synthesizers.ppem.published import CONDITIONAL, MARGINAL, AdversarialTraining, generators_of
-from understudy.synthesizers.ppem.recipe import Recipe
+from understudy.synthesizers.ppem.recipe import LATENT, Recipe
 
 
 def partition() -> Partition:
@@ -17,7 +23,7 @@ def partition() -> Partition:
 
 def training(recipe: Recipe = SMALL, number: int = 60) -> AdversarialTraining:
     parts = partition()
-    generators = generators_of((MARGINAL, CONDITIONAL), parts, recipe.width, 0)
+    generators = generators_of((MARGINAL, CONDITIONAL), parts, recipe, 0)
     return AdversarialTraining(generators, parts, parts.rows(panel(number)), recipe, seed=0)
 
 
@@ -72,3 +78,23 @@ def test_a_training_learns_where_the_data_is() -> None:
     held.run(lambda share: None)
     assert float((drawn().mean(0) - real.mean(0)).norm()) < 0.5 * start
     assert float(drawn().std(0).min()) > 0.1
+
+
+def test_generators_of_the_paper_normalise_over_the_batch_and_come_back_from_a_release(tmp_path: Path) -> None:
+    """Control: with LayerNorm a row does not follow from the others of its batch."""
+    moved = {}
+    for norm in ("layer", "batch"):
+        generator = training(replace(SMALL, norm=norm)).generators.train()[MARGINAL]
+        rows = torch.randn(40, LATENT, generator=torch.Generator().manual_seed(0))
+        moved[norm] = not torch.allclose(generator(rows)[:20], generator(rows[:20]), atol=1e-5)
+    assert moved == {"layer": False, "batch": True}
+    unlimited = Guarantee(math.inf, 1e-6)
+    asked = method(mode="lmdp", recipe=replace(SMALL, norm="batch", iterations=8))
+    release = asked.fit(panel(), Ledger.in_memory(unlimited), guarantee=unlimited)
+    saved = release.save(tmp_path / "release")
+    ours, theirs = (
+        one.sample(20, rng=np.random.default_rng(0)) for one in (release, Release.load(tmp_path / "release"))
+    )
+    assert np.array_equal(ours.values, theirs.values)
+    assert not saved.certificate.is_private
+    assert np.array_equal(ours.values[:5], release.sample(20, rng=np.random.default_rng(0)).values[:5])  # nothing moved
