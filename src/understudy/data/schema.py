@@ -280,7 +280,7 @@ class Schema:
 
         Args:
             frame: A pandas or polars frame (also lazy), an Arrow table or dataset, a DuckDB relation, an array
-                [series, step, channel], or the path of a .csv, .parquet, .arrow or .feather file.
+                [series, step, channel], or the path or URL of a table as `open_table` takes it.
             unit: Column, or level of an index, that says whose rows they are; default: one picked by its name.
             time: Column, or level of an index, of times; default: one picked by its type or name.
             series: Column that distinguishes several series of one unit.
