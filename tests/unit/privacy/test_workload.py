@@ -84,7 +84,7 @@ def test_verify_refuses_before_it_computes(certificate, what):
     assert "more computing" in answer.detail
 
 
-@pytest.mark.parametrize("change", [{"noise_multiplier": 1e300}, {"count": 90.0}, {"count": 1.5}])
+@pytest.mark.parametrize("change", [{"noise_multiplier": 1e300}, {"iterations": 90.0}, {"iterations": 1.5}])
 def test_verify_answers_where_numbers_are_none_of_a_mechanism(certificate, change):
     """It fell with an internal error, which says nothing about the certificate."""
     odd = replace(certificate, events=(to_json(SubsampledGaussian(0.5, 2.0, 1)) | change,))
