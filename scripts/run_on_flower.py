@@ -9,6 +9,7 @@ Flower at the same test seed. The SuperLink's log is printed.
 """
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -28,15 +29,17 @@ def main(flower: Path) -> int:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made) / "banks"
         prepare(folder, free_port())
+        shutil.copytree(folder, alone := Path(made) / "alone")
         link = free_port()
         with federation(folder, flower, link):
             call([flower / "flwr", "run", folder / "app", "here"], folder, settings(folder, "aggregator"))
-            wait_for([folder / side / "release" / "certificate.json" for side in ("aggregator", *PARTIES)])
+            wait_for([folder / side / "runs/first/release/certificate.json" for side in ("aggregator", *PARTIES)])
             refused = stranger_is_refused(folder, flower, link)
         print((folder / "superlink.log").read_text())
-        call([UNDERSTUDY, "federate", "simulate", folder / "simulation.toml"], folder, {})
+        call([UNDERSTUDY, "federate", "up", alone], folder, {})
+        runs = [place / "aggregator/runs/first" for place in (folder, alone)]
         same = {
-            name: (folder / "aggregator" / name).read_bytes() == (folder / "simulated/aggregator" / name).read_bytes()
+            name: (runs[0] / name).read_bytes() == (runs[1] / name).read_bytes()
             for name in ("release/model.safetensors", "losses.json")
         }
     print({**same, "an unregistered node is refused": refused})
@@ -54,10 +57,10 @@ def prepare(folder: Path, port: int) -> None:
     }.items():
         contract = contract.replace(before, after)
     (folder / "contract.toml").write_text(contract)
-    for party in PARTIES:
-        own = folder / f"{party}.toml"
+    for side in ("aggregator", *PARTIES):
+        own = folder / f"{side}.toml"
         own.write_text(own.read_text().replace("epsilon = 16.0", "epsilon = inf"))
-    call([UNDERSTUDY, "federate", "keys", folder / "keys.toml"], folder, {})
+    call([UNDERSTUDY, "federate", "keys", folder], folder, {})
     call([UNDERSTUDY, "federate", "flower", folder / "aggregator.toml", "--out", folder / "app"], folder, {})
     for name in (*PARTIES, "stranger"):
         call(["ssh-keygen", "-q", "-t", "ecdsa", "-b", "384", "-N", "", "-f", folder / f"node-{name}"], folder, {})

@@ -29,7 +29,7 @@ from understudy.data import Schema
 from understudy.synthesizers.contract.checks import BUDGET, fit
 from understudy.synthesizers.contract.panels import make_panel, plain_schema, rich_schema
 from understudy.synthesizers.pets import PETS
-from understudy.synthesizers.pets.recipe import BY_START, Recipe
+from understudy.synthesizers.pets.recipe import Recipe
 
 
 def line(*figures: float) -> Row:
@@ -126,12 +126,12 @@ def test_with_every_seed_each_epsilon_has_controls_of_its_own() -> None:
     assert {line["epsilon"] for line in controls if line["method"] == "no votes in a"} == set(EPSILONS)
 
 
-@pytest.mark.parametrize("method", [PETS(), PETS(start="public", scale="public", public="x")])
+@pytest.mark.parametrize("method", [PETS(), PETS(selection="votes"), PETS(start="public", scale="public", public="x")])
 def test_the_control_reads_no_private_data_and_keeps_the_recipe(method: PETS) -> None:
     control = without_private_data(method)
     assert control.scale != "bought"
     assert isinstance(control, WithoutVotes)
-    assert control.recipe == BY_START[method.start]
+    assert (control.selection, control.recipe) == (method.selection, method.recipe)
 
 
 @pytest.mark.parametrize("schema", [plain_schema(), rich_schema()], ids=["plain", "rich"])

@@ -1,5 +1,7 @@
 """Data and definitions of the vertical benchmarks."""
 
+import math
+
 import numpy as np
 import pytest
 from understudy_bench.cells import Cells
@@ -8,9 +10,11 @@ from understudy_bench.metrics.vertical.sine import amplitudes
 from understudy_bench.pictures.draw import drawings
 from understudy_bench.vertical import experiment as vertical
 from understudy_bench.vertical.data import PARTIES, _without_outliers, dealt, homes, parties, sines, split
-from understudy_bench.vertical.rivals import MODELS
+from understudy_bench.vertical.rivals import MODELS, Rival
 
 from understudy.data import Continuous
+from understudy.privacy.budget import Guarantee
+from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.vflgan_ts.recipe import Recipe
 
 
@@ -82,5 +86,17 @@ def test_a_whole_benchmark_has_every_row_its_controls_and_its_pictures(
         assert {"awd", "aada", "sine_ratio", "sine_amplitude", "sine_error"} <= set(line["metrics"])
         assert np.isfinite(list(line["metrics"].values())).all()
     assert found["controls"][0]["metrics"]["awd"] < found["rows"][0]["metrics"]["awd"]  # ten iterations learn little
-    assert [made.name for made in drawings(found)] == ["epsilon", "amplitudes"]
+    assert [made.name for made in drawings(found)] == ["epsilon", "amplitudes", "iterations"]
     assert len(list(tmp_path.iterdir())) == 11  # one finished part each
+
+
+def test_the_original_objective_of_coscigan_is_another_one() -> None:
+    panel = sines("sine-2", 40).take_units(np.arange(40))
+    recipe = Recipe(iterations=4, batch=8, features=8)
+    drawn = []
+    for original in (False, True):
+        method = Rival(mode="plain", scale="bounds", recipe=recipe, original=original)
+        ledger = Ledger.in_memory(Guarantee(math.inf, 1e-6), population=panel.schema.population.size)
+        drawn.append(method.fit(panel, ledger).sample(20, rng=np.random.default_rng(0)).values)
+    assert np.isfinite(drawn).all()
+    assert not np.array_equal(*drawn)

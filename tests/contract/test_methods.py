@@ -10,6 +10,7 @@ from understudy.synthesizers.dit import DiT
 from understudy.synthesizers.dit.recipe import Network
 from understudy.synthesizers.dit.recipe import Recipe as DiTRecipe
 from understudy.synthesizers.pets import PETS
+from understudy.synthesizers.pets import method as pets_method
 from understudy.synthesizers.pets.recipe import Recipe
 from understudy.synthesizers.ppem import PPEM
 from understudy.synthesizers.ppem.recipe import Recipe as EnergyRecipe
@@ -20,7 +21,8 @@ from understudy.synthesizers.vflgan_ts.recipe import Recipe as VerticalRecipe
 
 # Methods that would take minutes over the suite, with as little work as shows what they do.
 SMALL: dict[str, Synthesizer] = {
-    "pets": PETS(recipe=Recipe(iterations=2, population=24, lookahead=1)),
+    "pets": PETS(selection="mean"),
+    "pets, votes": PETS(recipe=Recipe(iterations=2, population=24, lookahead=1)),
     "dit": DiT(
         recipe=DiTRecipe(network=Network(width=8, depth=1, num_heads=2), iterations=4, draws=1), sampling_steps=2
     ),
@@ -34,6 +36,10 @@ SMALL: dict[str, Synthesizer] = {
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
-@pytest.mark.parametrize("method", METHODS.own)
-def test_the_method_keeps_the_contract(method: str, check: Callable[[Synthesizer], None]) -> None:
+@pytest.mark.parametrize("method", [*METHODS.own, "pets, votes"])
+def test_the_method_keeps_the_contract(
+    method: str, check: Callable[[Synthesizer], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pets_method, "_POOL", 60)  # candidates
+    monkeypatch.setattr(pets_method, "_FEWEST_POOLED", 20)
     check(SMALL.get(method) or METHODS[method]())

@@ -19,16 +19,17 @@ def example(tmp_path: Path) -> Path:
     assert run("federate", "example", str(folder)).code == 0
     edited(folder, "contract.toml", 'mode = "sound"', 'mode = "plain"')  # no accountant is asked
     edited(folder, "contract.toml", "epsilon = 8.0", "epsilon = inf")
-    edited(folder, "north.toml", "epsilon = 16.0", "epsilon = inf")
+    for side in ("north", "aggregator"):
+        edited(folder, f"{side}.toml", "epsilon = 16.0", "epsilon = inf")
     return folder
 
 
 def test_the_example_is_whole_and_its_keys_are_made(example: Path) -> None:
-    made = run("federate", "keys", str(example / "keys.toml"), "--json")
+    made = run("federate", "keys", str(example), "--json")
     assert made.code == 0
     assert made.facts["sides"] == ["aggregator", "north", "south"]
     assert {path.name for path in (example / "keys").iterdir()} == {"aggregator", "north", "south"}
-    again = run("federate", "keys", str(example / "keys.toml"))
+    again = run("federate", "keys", str(example))
     assert again.code == 2
     assert "exists already" in again.err
 
@@ -58,7 +59,7 @@ def test_the_example_is_whole_and_its_keys_are_made(example: Path) -> None:
 def test_a_party_is_told_what_is_wrong_with_its_files(
     example: Path, file: str, before: str, after: str, says: str
 ) -> None:
-    assert run("federate", "keys", str(example / "keys.toml"), "--quiet").code == 0
+    assert run("federate", "keys", str(example), "--quiet").code == 0
     edited(example, file, before, after)
     told = run("federate", "party", str(example / "north.toml"))
     assert told.code in (2, 3, 4), told.err
@@ -70,7 +71,7 @@ def test_a_party_is_told_what_is_wrong_with_its_files(
 def test_the_server_needs_its_own_keys_and_a_free_port(example: Path) -> None:
     import socket
 
-    assert run("federate", "keys", str(example / "keys.toml"), "--quiet").code == 0
+    assert run("federate", "keys", str(example), "--quiet").code == 0
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -83,11 +84,38 @@ def test_the_server_needs_its_own_keys_and_a_free_port(example: Path) -> None:
 
 
 def test_a_state_folder_belongs_to_one_contract(example: Path) -> None:
-    assert run("federate", "keys", str(example / "keys.toml"), "--quiet").code == 0
+    assert run("federate", "keys", str(example), "--quiet").code == 0
     edited(example, "north.toml", 'address = "', 'patience_seconds = 0.2\naddress = "')
     assert _party(example).code == 2
-    edited(example, "contract.toml", 'name = "first"', 'name = "second"')
+    edited(example, "contract.toml", "iterations = 150", "iterations = 151")
     assert "holds a run of another contract" in _party(example).err
+
+
+def test_four_commands_make_a_release_that_verifies(example: Path) -> None:
+    port = free_port()
+    for side in ("aggregator", "north", "south"):
+        edited(example, f"{side}.toml", ":7443", f":{port}")
+    assert run("federate", "keys", str(example)).code == 0
+    edited(example, "contract.toml", "iterations = 150", "iterations = 2")
+    edited(example, "south.toml", "epsilon = 16.0", "epsilon = inf")
+    made = run("federate", "up", str(example), "--json")
+    assert made.code == 0, made.err
+    assert made.facts["signed_by"] == ["north", "south"]
+    assert run("federate", "verify", str(example)).code == 0
+    again = run("federate", "up", str(example))
+    assert (again.code, "the run 'first' is complete" in again.err) == (2, True), again.err
+    facts = example / "south/runs/first/release/release.json"
+    facts.write_text(facts.read_text() + " ")
+    refused = run("federate", "verify", str(example))
+    assert (refused.code, "south holds another release" in refused.err) == (2, True), refused.err
+
+
+def free_port() -> int:
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def test_the_flower_app_is_written_whole_and_parses(example: Path) -> None:

@@ -12,7 +12,7 @@ NOT_PRIVATE = ("--epsilon", "none", "--not-private")
 BRIEF = {  # a batch of the whole population needs no accounting of subsampling, which takes seconds
     "pub2priv": tuple(f"--set=recipe.{part}" for part in ("iterations=1", "batch=120", "sampling_steps=2")),
     "dit": ("--set", "recipe.iterations=1", "--set", "recipe.batch=120", "--set", "sampling_steps=1"),
-    "pets": ("--set", "recipe.iterations=1", "--set", "recipe.population=40"),
+    "pets": ("--set", "recipe.iterations=1"),
     "ppem": ("--set", "sensitive=mean(pulse)", "--set", "recipe.iterations=5"),
     "vflgan-ts": ("--set", "recipe.iterations=5"),
 }

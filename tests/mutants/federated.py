@@ -116,9 +116,9 @@ MUTANTS = (
         name="a stranger let in",
         why="whoever has any certificate of the authority takes a party's place",
         file="federated/transport.py",
-        before="        if name not in self._received or name in self._present:\n",
+        before="        if name not in self._answers or name in self._present:\n",
         after=(
-            "        if name not in self._received:\n            name = next(iter(self._received))\n"
+            "        if name not in self._answers:\n            name = next(iter(self._answers))\n"
             "        if name in self._present:\n"
         ),
         tests=(f"{TRANSPORT}::test_a_certificate_without_a_place_in_the_run_is_refused_and_logged",),

@@ -4,6 +4,7 @@ from tests.mutants.mutant import Mutant
 
 FOLDER = "tests/unit/synthesizers/pets"
 VOTING, METHOD, APART = (f"{FOLDER}/test_{name}.py" for name in ("voting", "method", "two_places"))
+REWEIGHTING = f"{FOLDER}/test_reweighting.py"
 COORDINATES = f"{METHOD}::test_one_more_unit_changes_no_other_units_coordinates"
 
 MUTANTS = (
@@ -22,6 +23,38 @@ MUTANTS = (
         before="Given(counted, float(influence))",
         after="Given(counted)",
         tests=(VOTING,),
+    ),
+    Mutant(
+        name="features summed in the order of the rows",
+        why="a unit more moves the others within a batch, where a library rounds their sums otherwise",
+        file="synthesizers/pets/reweighting.py",
+        before="(self.lattice.coordinates(embeddings).astype(np.float64) @ self.frequency)",
+        after="((embeddings / self.lattice.step) @ self.frequency.astype(np.float32))",
+        tests=(f"{REWEIGHTING}::test_one_more_unit_changes_no_other_units_vector",),
+    ),
+    Mutant(
+        name="classes mixed in the mean embedding",
+        why="every class is drawn towards the first one's series",
+        file="synthesizers/pets/reweighting.py",
+        before="        return Rows(vectors, classes_of(panel), num_classes)",
+        after="        return Rows(vectors, np.zeros(len(vectors), dtype=np.int64), num_classes)",
+        tests=(f"{REWEIGHTING}::test_the_mean_draws_the_pool_towards_the_private_series_class_by_class",),
+    ),
+    Mutant(
+        name="a pool as large as the private table",
+        why="the number of members tells the number of private series",
+        file="synthesizers/pets/method.py",
+        before="_POOLED_PER_UNIT * private.population",
+        after="_POOLED_PER_UNIT * private.num_units",
+        tests=(f"{REWEIGHTING}::test_sizes_follow_from_the_declared_population_alone",),
+    ),
+    Mutant(
+        name="one candidate for many private series",
+        why="weights pile up on a few candidates, which samples then repeat",
+        file="synthesizers/pets/reweighting.py",
+        before="        if 1 / (weights**2).sum() >= least:",
+        after="        if weights.sum() > 0:",
+        tests=(f"{REWEIGHTING}::test_no_candidate_stands_for_many",),
     ),
     Mutant(
         name="candidates tied to the private count",
@@ -78,8 +111,8 @@ embedded = in_equal_batches(environment.embed, _BATCH, *shown)
         name="facts left out of the price",
         why="votes spend the whole budget although facts were bought with it",
         file="synthesizers/pets/method.py",
-        before="guarantee, [entry.event for entry in entries])",
-        after="guarantee, [])",
+        before="facts_events = [entry.event for entry in entries]",
+        after="facts_events = []",
         tests=(f"{METHOD}::test_the_plan_costs_the_guarantee_and_never_more",),
     ),
     Mutant(

@@ -9,6 +9,22 @@ BLOCKS = "tests/unit/training/test_plan.py"
 
 MUTANTS = (
     Mutant(
+        name="critic steps that nobody counts",
+        why="five updates by real rows are charged as one",
+        file="synthesizers/vflgan_ts/published.py",
+        before="                before_iteration(now.iteration)\n",
+        after="                if now.iteration % 5 == 0:\n                    before_iteration(now.iteration)\n",
+        tests=("tests/unit/federated/test_runs.py::test_every_side_charges_the_whole_run_before_values_are_used",),
+    ),
+    Mutant(
+        name="waves scaled by the table",
+        why="a row's coefficients depend on who else is there",
+        file="synthesizers/vflgan_ts/partition.py",
+        before='    coefficients = dct(series, norm="ortho")[..., :frequencies]\n',
+        after='    coefficients = dct(series / np.abs(series).max(), norm="ortho")[..., :frequencies]\n',
+        tests=("tests/unit/synthesizers/vflgan_ts/test_partition.py::test_a_row_of_waves_follows_from_its_own_series",),
+    ),
+    Mutant(
         name="every owner clips to the whole norm",
         why="a unit of M parties and an aggregator moves the sum by √(M+1) times what was paid for",
         file="training/plan.py",

@@ -21,6 +21,7 @@ CLOUDS = {name: {"real": [[0.0, 1.0]], "synthetic": [[1.0, 0.0]]} for name in ("
     [
         ({"holdout": {"clouds": CLOUDS}, "spectral": {"clouds": CLOUDS}}, ["epsilon", "clouds"]),
         ({"holdout": {"amplitudes": [[0.4, 0.4], [0.6, 0.6]]}}, ["epsilon", "amplitudes"]),
+        ({"vflgan-ts": {"awd": [0.3, 0.1, 0.2]}}, ["epsilon", "iterations"]),
     ],
 )
 def test_methods_stand_side_by_side_beside_what_epsilon_buys(shown: dict[str, Any], names: list[str]) -> None:

@@ -7,9 +7,11 @@ import typer
 
 from understudy.api.places import existing, unused
 from understudy.cli.console import Commands, Output
+from understudy.errors import InputError
 from understudy.privacy.certificate import Certificate
 
 app = Commands()
+Folder = Annotated[Path, typer.Argument(help="Folder with contract.toml and a TOML file for each side.")]
 Config = Annotated[Path, typer.Argument(help="TOML file of this side; its paths are relative to it.")]
 
 
@@ -26,21 +28,28 @@ def example(
     output.result(
         {"folder": str(folder), "files": names},
         f"Wrote {folder}: {', '.join(names)}.",
-        f"Try it on this machine: understudy federate simulate {folder / 'simulation.toml'}",
+        f"Next: understudy federate keys {folder}, then understudy federate up {folder}.",
     )
 
 
 @app.command("keys")
-def keys(output: Output, config: Config) -> None:
+def keys(
+    output: Output,
+    folder: Folder,
+    host: Annotated[str, "Name or address at which parties reach the aggregator."] = "127.0.0.1",
+    days: Annotated[float, "Days for which the certificates hold."] = 365,
+) -> None:
     """Make a key and a certificate for every side; each organisation gets its own folder."""
-    from understudy.federated.config import KeysConfig, load
+    from understudy.federated.config import load_contract
     from understudy.federated.transport import make_identities
 
-    wanted = load(config, KeysConfig)
-    sides = make_identities(unused(wanted.out, "out"), wanted.contract.parties, host=wanted.host, days=wanted.days)
+    if not days > 0:
+        raise InputError(f"--days: a number above 0 is expected, got {days:g}.")
+    out = unused(folder / "keys", "FOLDER/keys")
+    sides = make_identities(out, load_contract(folder / "contract.toml").parties, host=host, days=days)
     output.result(
-        {"folder": str(wanted.out), "sides": sides, "days": wanted.days},
-        f"Wrote keys for {', '.join(sides)} into {wanted.out}; they hold for {wanted.days:g} days.",
+        {"folder": str(out), "sides": sides, "days": days},
+        f"Wrote keys for {', '.join(sides)} into {out}; they hold for {days:g} days.",
         "The holder of a key is that side: give every organisation its own folder and no other.",
     )
 
@@ -70,17 +79,22 @@ def party(output: Output, config: Config) -> None:
     _report(output, side.out, certificate)
 
 
-@app.command("simulate")
-def simulate(output: Output, config: Config) -> None:
-    """Run all sides on this machine, each a process with its own keys and ledger; again to resume."""
-    from understudy.federated.config import Simulation, load
-    from understudy.federated.launch import simulate as run_all
+@app.command("up")
+def up(output: Output, folder: Folder) -> None:
+    """Run all sides of a folder on this machine, each a process with its own keys and ledger; again to resume."""
+    from understudy.federated.launch import up as run_all
 
-    plan = load(config, Simulation)
-    for table in plan.tables.values():
-        existing(table, "tables")
-    release = run_all(plan)
+    release = run_all(existing(folder, "FOLDER"))
     _report(output, release, Certificate.load(release))
+
+
+@app.command("verify")
+def verify(output: Output, folder: Folder) -> None:
+    """Verify the release of `up` with the keys of all its sides, and that all hold the same one."""
+    from understudy.cli.verify import report
+    from understudy.federated.launch import verified
+
+    report(output, *verified(existing(folder, "FOLDER")))
 
 
 @app.command("flower")

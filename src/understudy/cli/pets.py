@@ -23,6 +23,7 @@ from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.release import Release
 
 app = Commands()
+Public = Annotated[Path | None, "Public table that first candidates come from. Both sides need the same file."]
 Pack = Annotated[str, "Module pack: general, or a file. Both sides need the same one."]
 _BALLOT_BYTES = 32 * 2**20
 _STATE, _RELEASE = "state.safetensors", "release"
@@ -43,6 +44,7 @@ def vote(
     iterations: Annotated[int | None, typer.Option(min=1, help="Number of votes in the run.")] = None,
     window_steps: WindowSteps = None,
     pack: Pack = "general",
+    public: Public = None,
     context: ContextFile = None,
     allow_few_units: FewUnits = None,
 ) -> None:
@@ -58,7 +60,7 @@ def vote(
         raise InputError("--epsilon: a run is charged when it is opened, not when it votes. Omit it.")
     for path in files:
         existing(path, "FILE")
-    for place, option in ((schema, "--schema"), (proposal, "--proposal"), (context, "--context")):
+    for place, option in ((schema, "--schema"), (proposal, "--proposal"), (context, "--context"), (public, "--public")):
         if place is not None:
             existing(place, option)
     folder_for(unused(out, "--out").parent, "--out")
@@ -70,7 +72,9 @@ def vote(
     # One file after another, so that only one is in memory. A run is charged before anything is computed from them.
     panels = (read_panel(file, contract, context=context, allow_few_units=few) for file in files)
     if proposal is None:
-        method = PETS(scale=scale, window_steps=window_steps, pack=pack)  # type: ignore[arg-type]
+        method = PETS(selection="votes", scale=scale, window_steps=window_steps, pack=pack)  # type: ignore[arg-type]
+        if public is not None:
+            method = replace(method, start="public", public=str(public), recipe=None)
         if iterations is not None:
             method = replace(method, recipe=replace(method.settings, iterations=iterations))
         guarantee = guarantee_for(contract, epsilon, delta)
@@ -83,7 +87,9 @@ def vote(
         asked = Message.load(proposal, "proposal")
         overrides = {} if allow_few_units is None else {"few_units": allow_few_units}
         with charging(schema.absolute().parent, contract) as ledger:
-            ballot = two_places.answer(asked, panels, contract, ledger, noise, pack=pack, overrides=overrides)
+            ballot = two_places.answer(
+                asked, panels, contract, ledger, noise, pack=pack, public=public, overrides=overrides
+            )
             ballot.save(out)
     left, (paid, paid_words) = ballot.facts["left"], left_in(ledger)
     done = "The run is complete." if left == 0 else f"{left} votes of the run are left."
@@ -101,6 +107,7 @@ def evolve(
     ballot: Annotated[Path, "First ballot of the data holder, or its answer to the last proposal."],
     out: Annotated[Path, "Proposal file to write, for the data holder."],
     pack: Pack = "general",
+    public: Public = None,
 ) -> None:
     """Read a ballot and write the next proposal, or the release after the last vote. Reads no private data."""
     from understudy.synthesizers.pets import two_places
@@ -110,7 +117,9 @@ def evolve(
     state = folder_for(folder, "FOLDER") / _STATE
     folder_for(unused(out, "--out").parent, "--out")
     known = state.is_file()
-    following = two_places.advance(Message.load(state, "state"), counted) if known else two_places.begin(counted, pack)
+    following = (
+        two_places.advance(Message.load(state, "state"), counted) if known else two_places.begin(counted, pack, public)
+    )
     made = two_places.evolved(following)
     if isinstance(made, Release):
         release = unused(folder / _RELEASE, "FOLDER/release")

@@ -40,6 +40,11 @@ def verify(
     recorded = None
     if signer is not None:
         checks, recorded = _by_name(certificate, checks, signer)
+    report(output, release, certificate, checks, *([recorded] if recorded else []))
+
+
+def report(output: Output, release: Path, certificate: Certificate, checks: list[Check], *also: str) -> None:
+    """Prints the outcome of every check, and refuses a release of which one failed."""
     facts = {
         "holds": all(check.ok for check in checks),
         "signer_known": all(check.ok for check in checks if check.name == "signer" or check.unknown),
@@ -53,7 +58,7 @@ def verify(
     found = table("", "check", "found", rows=rows)
     amended = (f"Ledger: {sentence}" for sentence in certificate.amendments)
     if facts["holds"]:
-        output.result(facts, found, *([recorded] if recorded else []), certificate.sentence(), *amended)
+        output.result(facts, found, *also, certificate.sentence(), *amended)
         return
     output.say(found)
     raise _refusal(release, certificate, checks, facts)

@@ -192,7 +192,7 @@ class _File(pydantic.BaseModel):
 
 
 class _ContractFile(_File):
-    name: str
+    name: str = pydantic.Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")  # and of the run's folder
     schema_: Beside = pydantic.Field(alias="schema")
     epsilon: float
     delta: float
@@ -214,32 +214,38 @@ class _Ledger(_File):
     max_runs: int = pydantic.Field(default=1, ge=1)
 
 
-class _OfContract(_File):
+class SideConfig(_File):
+    """What one side is started with."""
+
     contract_file: Beside = pydantic.Field(alias="contract")
+    keys: Beside  # folder with its key and certificate
+    address: str  # where the aggregator listens
+    folder: Beside  # its own: the ledger, and a folder for each run
+    signing_key: str = "default"
+    patience_seconds: float = pydantic.Field(default=600.0, gt=0)  # to wait for the slowest other side
+    ledger: _Ledger
 
     @cached_property
     def contract(self) -> Contract:
         """The contract that the file names."""
         return load_contract(self.contract_file)
 
+    @property
+    def state(self) -> Path:
+        """Folder of this run: what a resumed run needs, and the release."""
+        return self.folder / "runs" / self.contract.name
 
-class SideConfig(_OfContract):
-    """What one side is started with."""
-
-    keys: Beside  # folder with its key and certificate
-    address: str  # where the aggregator listens
-    state: Beside  # its own folder for what a resumed run needs
-    out: Beside
-    signing_key: str = "default"
-    patience_seconds: float = pydantic.Field(default=600.0, gt=0)  # to wait for the slowest other side
-    ledger: _Ledger
+    @property
+    def out(self) -> Path:
+        """Where the release is to lie."""
+        return self.state / "release"
 
     @cached_property
     def account(self) -> Account:
-        """The ledger of the people that this side answers for."""
+        """The ledger of the people that this side answers for; it lies outside of every run."""
         whole, own = self.contract.guarantee, self.ledger
         return Account(
-            file=own.file or self.state / f"{file_name(own.name)}.ledger",
+            file=own.file or self.folder / f"{file_name(own.name)}.ledger",
             name=own.name,
             guarantee=Guarantee(own.epsilon or whole.epsilon, own.delta or whole.delta * own.max_runs),
             max_runs=own.max_runs,
@@ -262,23 +268,8 @@ class PartyConfig(SideConfig):
         return replace(own, unit=unit, time=time, ignore=self.ignore)
 
 
-class KeysConfig(_OfContract):
-    """For which contract keys are made, and under which name the aggregator is reached."""
-
-    out: Beside
-    host: str = "127.0.0.1"
-    days: float = pydantic.Field(default=365, gt=0)
-
-
-class Simulation(_OfContract):
-    """All sides on one machine, with the table of each party."""
-
-    folder: Beside
-    tables: dict[str, Beside]
-
-
 Kind = TypeVar("Kind", bound=_File)
-Config = TypeVar("Config", bound=_OfContract)
+Config = TypeVar("Config", bound=SideConfig)
 
 
 def load_contract(file: Path) -> Contract:
@@ -291,13 +282,9 @@ def load_contract(file: Path) -> Contract:
 
 
 def load(file: Path, kind: type[Config]) -> Config:
-    """Reads one of the files of a run, with the contract that it names."""
-    read = _read(file.absolute() if kind is Simulation else file, kind)
-    parties = read.contract.parties
-    if isinstance(read, SideConfig):
-        _ = read.account  # a budget that can't be is refused here, before anything is started
-    if isinstance(read, Simulation) and set(read.tables) != set(parties):
-        raise InputError(f"{file}: key 'tables': one table for each of {', '.join(parties)} is expected.")
+    """Reads a side's file, with the contract that it names; refuses a budget that can't be, before anything starts."""
+    read = _read(file, kind)
+    _ = read.account
     return read
 
 

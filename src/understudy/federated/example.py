@@ -27,40 +27,28 @@ iterations = 150
 features = 32
 learning_rate = 1e-3
 """
-_KEYS = """\
-contract = "contract.toml"
-out = "keys"
-host = "127.0.0.1"  # name or address at which parties reach the aggregator
-"""
 _AGGREGATOR = """\
 contract = "contract.toml"
 keys = "keys/aggregator"
 address = "127.0.0.1:{port}"
-state = "aggregator"
-out = "aggregator/release"
+folder = "aggregator"
 
-[ledger]  # of the people whom the banks have in common
+[ledger]  # all that may ever be spent on the people whom the banks have in common
 name = "customers-of-both"
+epsilon = 16.0
+max_runs = 2
 """
 _PARTY = """\
 contract = "contract.toml"
 keys = "keys/{party}"
 address = "127.0.0.1:{port}"
 table = "{party}.csv"
-state = "{party}"
-out = "{party}/release"
+folder = "{party}"
 
 [ledger]  # all that may ever be spent on this bank's customers
 name = "customers-of-{party}"
 epsilon = 16.0
 max_runs = 2
-"""
-_SIMULATION = """\
-contract = "contract.toml"
-folder = "simulated"
-
-[tables]
-{tables}
 """
 
 
@@ -74,15 +62,8 @@ def write_example(folder: Path, port: int = 7443, seed: int = 0) -> list[str]:
             known = panel.take_units(np.arange(begin, begin + _CUSTOMERS + _ONLY_HERE))
             write_panel(_held(known, party), draft / f"{party}.csv")
             (draft / f"{party}.toml").write_text(_PARTY.format(party=party, port=port), encoding="utf-8")
-        tables = "\n".join(f'{party} = "{party}.csv"' for party in PARTIES)
-        texts = {
-            "contract": _CONTRACT,
-            "keys": _KEYS,
-            "aggregator": _AGGREGATOR.format(port=port),
-            "simulation": _SIMULATION.format(tables=tables),
-        }
-        for name, text in texts.items():
-            (draft / f"{name}.toml").write_text(text, encoding="utf-8")
+        (draft / "contract.toml").write_text(_CONTRACT, encoding="utf-8")
+        (draft / "aggregator.toml").write_text(_AGGREGATOR.format(port=port), encoding="utf-8")
     return sorted(path.name for path in folder.iterdir())
 
 

@@ -6,7 +6,6 @@ another one and the app calls `understudy` as a program; its nodes start the sid
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -19,34 +18,28 @@ from typing import Any, NamedTuple
 
 from understudy.data import read_panel
 from understudy.errors import InputError, MissingData, ReleaseError, UnderstudyError
-from understudy.federated.config import PartyConfig, SideConfig, Simulation
+from understudy.federated.config import PartyConfig, SideConfig, load
 from understudy.federated.runs import FAREWELL, AggregatorRun, PartyRun, Progress, kept
 from understudy.federated.transport import (
     AGGREGATOR,
     GrpcAggregatorLink,
     Identity,
     connect,
-    make_identities,
+    refuse,
     require_streams,
     serve,
 )
-from understudy.files import whole_file, whole_folder
+from understudy.files import whole_folder
 from understudy.privacy import keys
-from understudy.privacy.certificate import Certificate
+from understudy.privacy.certificate import Certificate, Check, file_hashes, verify
+from understudy.privacy.keys import read_public
 from understudy.synthesizers.vflgan_ts.partition import own_schema
 from understudy.synthesizers.vflgan_ts.protocol import preside, take_part
 
 _DIGEST = "contract.sha256"
 _PACKAGE = "understudy_flower"
 _POLL_SECONDS, _GRACE_SECONDS = 0.2, 20.0
-_FILE = """\
-contract = "{contract}"
-keys = "{folder}/keys/{side}"
-address = "127.0.0.1:{port}"
-state = "{folder}/{side}"
-out = "{folder}/{side}/release"
-ledger = {{ name = "{people}-{side}" }}
-"""
+_HOMES = "homes"  # of the sides that run on one machine: their signing keys, and what they printed
 
 
 def run_aggregator(config: SideConfig, progress: Progress) -> Certificate:
@@ -65,13 +58,17 @@ def run_party(config: PartyConfig, progress: Progress) -> Certificate:
 
     Privacy: the table is read and checked here; its values are used after the charge.
     """
-    if not config.table.exists():
-        raise MissingData(f"table: nothing is at '{config.table}'. Check the path.")
-    identity, contract = _prepared(config, config.contract.parties), config.contract
-    schema, few = config.table_schema(identity.name), contract.few_units is not None
-    panel = read_panel(config.table, schema, allow_few_units=few)
-    panel = replace(panel, schema=own_schema(contract.schema, identity.name))
-    run = PartyRun(party=identity.name, panel=panel, **_own(config, progress))
+    try:
+        identity, contract = _prepared(config, config.contract.parties), config.contract
+        if not config.table.exists():
+            raise MissingData(f"table: nothing is at '{config.table}'. Check the path.")
+        schema, few = config.table_schema(identity.name), contract.few_units is not None
+        panel = read_panel(config.table, schema, allow_few_units=few)
+        panel = replace(panel, schema=own_schema(contract.schema, identity.name))
+        run = PartyRun(party=identity.name, panel=panel, **_own(config, progress))
+    except UnderstudyError as problem:
+        refuse(config.keys, config.address, str(problem))
+        raise
     progress("waiting for the aggregator", 0.0)
     with _charge_noted(config), connect(identity, config.address, config.patience_seconds) as link:
         take_part(run.side(), link.exchange)
@@ -92,13 +89,16 @@ def _prepared(config: SideConfig, sides: Sequence[str]) -> Identity:
         wanted = f"one of {', '.join(sides)}" if len(sides) > 1 else f"'{sides[0]}'"
         raise InputError(f"keys: those of {wanted} are expected, got those of '{identity.name}'.")
     if config.out.exists():
-        raise ReleaseError(f"out: '{config.out}' exists already: this run is complete. A new run needs another place.")
+        raise ReleaseError(
+            f"contract: the run '{config.contract.name}' is complete, its release is '{config.out}'. Name another run "
+            "in the contract; it has its own charge."
+        )
     config.state.mkdir(mode=0o700, parents=True, exist_ok=True)
     digest = config.contract.digest.encode()  # a state folder belongs to one contract
     if kept(config.state / _DIGEST, lambda: digest) != digest:
         raise InputError(
-            f"state: '{config.state}' holds a run of another contract. Put the contract back as it was to resume that "
-            "run, or name another folder for a new one."
+            f"folder: '{config.state}' holds a run of another contract of that name. Put the contract back as it was "
+            "to resume that run, or give the new one another name."
         )
     config.account.check(config.contract)
     return identity
@@ -125,10 +125,10 @@ class Side(NamedTuple):
     log: Path
 
 
-def simulate(plan: Simulation) -> Path:
-    """Runs all sides to the end and returns the release; starting it again resumes a run that was stopped."""
+def up(folder: Path) -> Path:
+    """Run all sides of a folder to the end and return the release; running it again resumes a run that was stopped."""
     require_streams()
-    with started(plan) as sides:
+    with started(folder) as sides:
         while any(side.process.poll() is None for side in sides):
             if any(side.process.poll() not in (None, 0) for side in sides):
                 break
@@ -138,25 +138,20 @@ def simulate(plan: Simulation) -> Path:
         logs = (side.log.read_text(encoding="utf-8", errors="replace").strip() for side in failed)
         told = " ".join(log.splitlines()[-1] if log else "it printed nothing." for log in logs)
         raise InputError(
-            f"{', '.join(side.name for side in failed)} stopped: {told} Logs are in '{plan.folder}'. Start the "
-            "simulation again to resume."
+            f"{', '.join(side.name for side in failed)} stopped: {told} Logs are in '{folder / _HOMES}'. Run "
+            "`understudy federate up` again to resume."
         )
-    return plan.folder / AGGREGATOR / "release"
+    return side_of(folder, AGGREGATOR).out
 
 
 @contextmanager
-def started(plan: Simulation) -> Iterator[list[Side]]:
-    """Starts all sides; those that still run when the block ends are stopped."""
-    keys = plan.folder / "keys"
-    if not keys.exists():
-        make_identities(keys, plan.contract.parties, host="127.0.0.1")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
+def started(folder: Path) -> Iterator[list[Side]]:
+    """Start all sides of a folder; those that still run when the block ends are stopped."""
+    parties = side_of(folder, AGGREGATOR).contract.parties
     sides: list[Side] = []
     try:
-        for name in (AGGREGATOR, *plan.contract.parties):
-            sides.append(_start(plan, name, port))
+        for name in (AGGREGATOR, *parties):
+            sides.append(_start(folder.absolute(), name))
         yield sides
     finally:
         for side in sides:
@@ -165,26 +160,36 @@ def started(plan: Simulation) -> Iterator[list[Side]]:
         _wait(sides)
 
 
-def _start(plan: Simulation, name: str, port: int) -> Side:
-    home = plan.folder / name / "home"
+def side_of(folder: Path, name: str) -> SideConfig:
+    """Return what one side of a folder is started with."""
+    return load(folder / f"{name}.toml", SideConfig if name == AGGREGATOR else PartyConfig)
+
+
+def _start(folder: Path, name: str) -> Side:
+    home = folder / _HOMES / name
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    people = plan.contract.schema.name
-    text = _FILE.format(contract=plan.contract_file, folder=plan.folder, side=name, port=port, people=people)
-    if name != AGGREGATOR:
-        text += f'table = "{plan.tables[name]}"\n'
-    file = plan.folder / f"{name}.toml"
-    with whole_file(file) as draft:
-        draft.write_text(text, encoding="utf-8")
-    log = plan.folder / f"{name}.log"
     role = "aggregator" if name == AGGREGATOR else "party"
-    with log.open("ab") as sink:
+    with (log := home.with_suffix(".log")).open("ab") as sink:
         process = subprocess.Popen(
-            [sys.executable, "-m", "understudy.cli.main", "federate", role, str(file)],
+            [sys.executable, "-m", "understudy.cli.main", "federate", role, str(folder / f"{name}.toml")],
             env={**os.environ, "UNDERSTUDY_HOME": str(home), "NO_COLOR": "1"},
             stdout=sink,
             stderr=sink,
         )
     return Side(name, process, log)
+
+
+def verified(folder: Path) -> tuple[Path, Certificate, list[Check]]:
+    """Return place and certificate of a folder's release, and all its checks, by the public keys of all sides."""
+    aggregator = side_of(folder, AGGREGATOR)
+    places = {name: side_of(folder, name).out for name in (AGGREGATOR, *aggregator.contract.parties)}
+    found = {name: Certificate.load(place) for name, place in places.items()}
+    trusted = [read_public(file) for file in sorted((folder / _HOMES).glob("*/keys/*.pub"))]
+    checks = verify(found[AGGREGATOR], aggregator.out, trusted)
+    for name, own in found.items():
+        same = own == found[AGGREGATOR] and file_hashes(places[name]) == dict(own.files)
+        checks.append(Check("copy", same, f"{name} holds {'the same' if same else 'another'} release"))
+    return aggregator.out, found[AGGREGATOR], checks
 
 
 def _wait(sides: list[Side]) -> None:

@@ -119,6 +119,7 @@ class Checkpoints:
     updates: Mapping[str, Update]  # all that is trained at this side, by name
     randomness: torch.Generator  # of latents and dropout
     losses: list[float]  # public figures to save with them
+    average: torch.Tensor  # of a party's generators; empty at the aggregator
     progress: Progress
     done: int
     last: int
@@ -157,7 +158,7 @@ class Checkpoints:
         with whole_folder(self.folder / str(iteration)) as draft:
             for name, update in self.updates.items():
                 checkpoint.save(draft / name, self._identity(update), iteration, update.flat, update.optimiser)
-            rest = {"losses": torch.tensor(self.losses, dtype=torch.float64)}
+            rest = {"losses": torch.tensor(self.losses, dtype=torch.float64), "average": self.average}
             if not self.contract.sound:
                 rest["randomness"] = self.randomness.get_state()
             (draft / _REST).write_bytes(dump_tensors(rest))
@@ -173,6 +174,7 @@ class Checkpoints:
         if "randomness" in rest:
             self.randomness.set_state(rest["randomness"])
         self.losses[:] = rest["losses"].tolist()
+        self.average.copy_(rest["average"])
 
     def _identity(self, update: Update) -> dict[str, Any]:
         charged = [events.to_json(entry.event) for entry in self.grant.plan.entries if entry.label == TRAINING]
@@ -203,7 +205,6 @@ class _Side:
         self, grant: Grant, side: Party | Aggregator, updates: Mapping[str, Update], done: int, last: int
     ) -> Checkpoints:
         """Goes back to the checkpoint after `done` iterations."""
-        losses = side.losses if isinstance(side, Aggregator) else []
         if self.contract.noise_seed is not None:
             name = AGGREGATOR if isinstance(side, Aggregator) else side.name
             side.randomness.manual_seed(self.contract.test_seed(f"coins of {name}"))
@@ -213,7 +214,8 @@ class _Side:
             contract=self.contract,
             updates=updates,
             randomness=side.randomness,
-            losses=losses,
+            losses=side.losses if isinstance(side, Aggregator) else [],
+            average=side.average if isinstance(side, Party) else torch.zeros(0),
             progress=self.progress,
             done=done,
             last=last,
@@ -245,6 +247,7 @@ class PartyRun(_Side):
         saved = self._resumed(grant, party, updates, done, last)
         yield from party.side(saved.before, done, last)
         saved.end()
+        party.settle()
         yield from self._cosigned(grant, network_arrays(party.generators, ""))
 
     def _aligned(self) -> Generator[Frame, Frame, PrivateSeries]:
@@ -287,7 +290,8 @@ class PartyRun(_Side):
 
     def _rows(self, grant: Grant, private: PrivateSeries, facts: Facts) -> Rows:
         """Returns the rows to train on; those of mode `local` are noised once in a run and kept."""
-        rows = own_rows(private, facts)
+        contract = self.contract
+        rows = own_rows(private, facts, contract.method.run_config(contract.schema).frequencies)
         if self.contract.method.mode != "local":
             return rows
 

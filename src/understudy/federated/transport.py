@@ -11,10 +11,11 @@ data than was agreed. Frames check their own order (`Frame.expect`), so a replay
 import ipaddress
 import logging
 import queue
+import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent import futures
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -26,16 +27,19 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from understudy.errors import InputError, MissingData
+from understudy.errors import InputError, MissingData, UnderstudyError
 from understudy.extras import require_extra
 from understudy.files import whole_folder
-from understudy.synthesizers.vflgan_ts.protocol import Frame, Frames
+from understudy.synthesizers.vflgan_ts.protocol import Frame, Frames, documents_of, frame_of
 
 if TYPE_CHECKING:
     import grpc
 
 logger = logging.getLogger(__name__)
 AGGREGATOR = "aggregator"
+REFUSED = "refused"  # stage of the frame by which a party leaves, with its reason
+_REASON = 2000  # bytes of a reason that are passed on
+_HEARD_SECONDS = 5.0  # in which a refusal should have been heard
 _FILES = ("key.pem", "certificate.pem", "authority.pem")
 _SERVICE, _METHOD = "understudy.Federation", "Converse"
 _OPTIONS = (
@@ -148,15 +152,11 @@ def _alternative(host: str) -> x509.GeneralName:
 Heard = bytes | str  # a frame, or why the other side's stream has ended
 
 
-def _taken(heard: "queue.Queue[Heard]", timeout: float, whose: str) -> Frame:
-    """Returns the next frame, or raises when the other side is gone or silent; `whose` begins the error."""
-    try:
-        next_one = heard.get(timeout=timeout)
-    except queue.Empty:
-        next_one = f"nothing was received from it for {timeout:g} s"
-    if isinstance(next_one, str):
-        raise InputError(f"{whose}: {next_one}. What was charged stays charged; start all sides again.")
-    return Frame.from_bytes(next_one)
+def _frame(heard: Heard, whose: str) -> Frame:
+    """Return a frame, or raise when the other side is gone or has refused; `whose` begins the error."""
+    if isinstance(heard, str):
+        raise InputError(f"{whose}: {heard}. What was charged stays charged; start all sides again.")
+    return Frame.from_bytes(heard)
 
 
 class GrpcAggregatorLink:
@@ -164,13 +164,23 @@ class GrpcAggregatorLink:
 
     def __init__(self, parties: Sequence[str], timeout: float) -> None:
         self._timeout, self._stopped = timeout, ""
-        self._received: dict[str, queue.Queue[Heard]] = {name: queue.Queue() for name in parties}
+        self._heard: queue.Queue[tuple[str, Heard]] = queue.Queue()  # of all parties, so that the first end counts
         self._answers: dict[str, queue.Queue[bytes | None]] = {name: queue.Queue() for name in parties}
         self._present: set[str] = set()
 
     def gather(self) -> Frames:
-        """Returns the next frame of every party, or raises when one is gone or silent."""
-        return {name: _taken(heard, self._timeout, f"'{name}' is gone") for name, heard in self._received.items()}
+        """Return the next frame of every party, or raise as soon as one is gone, silent or refuses."""
+        frames: dict[str, Frame] = {}
+        while missing := [name for name in self._answers if name not in frames]:
+            name: str = missing[0]
+            heard: Heard = f"nothing was received from it for {self._timeout:g} s"
+            with suppress(queue.Empty):
+                name, heard = self._heard.get(timeout=self._timeout)
+            frames[name] = _frame(heard, f"'{name}' is gone")
+            if frames[name].stage == REFUSED:
+                reason = documents_of(frames[name], 0, REFUSED, {"reason"}, name)["reason"]
+                raise InputError(f"'{name}' refuses: {reason[:_REASON].decode('utf-8', 'replace')}")
+        return {name: frames[name] for name in self._answers}
 
     def scatter(self, answers: Frames) -> None:
         """Sends every party its answer."""
@@ -189,13 +199,13 @@ class GrpcAggregatorLink:
 
         names = context.auth_context().get("x509_common_name", [])
         name = names[0].decode() if len(names) == 1 else ""
-        if name not in self._received or name in self._present:
+        if name not in self._answers or name in self._present:
             logger.warning("A stream was refused: its certificate names a side that is not expected, or there already.")
             context.abort(grpc.StatusCode.PERMISSION_DENIED, "This certificate has no place in this run.")
         self._present.add(name)
-        context.add_callback(lambda: self._received[name].put("its stream ended"))
+        context.add_callback(lambda: self._heard.put((name, "its stream ended")))
         for frame in frames:
-            self._received[name].put(frame)
+            self._heard.put((name, frame))
             answer = self._answers[name].get()
             if answer is None:
                 context.abort(grpc.StatusCode.ABORTED, self._stopped or "The run has ended.")
@@ -209,17 +219,25 @@ class GrpcPartyLink:
     def __init__(self, call: Callable[..., Iterator[bytes]], timeout: float) -> None:
         self._frames: queue.Queue[bytes | None] = queue.Queue()
         self._answers: queue.Queue[Heard] = queue.Queue()
-        self._timeout = timeout
+        self._timeout, self._ended = timeout, False
         stream = call(iter(self._frames.get, None), wait_for_ready=True)
         threading.Thread(target=self._listen, args=(stream,), daemon=True).start()
 
     def exchange(self, frame: Frame) -> Frame:
         """Sends a frame and returns its answer, or raises when the aggregator is gone."""
         self._frames.put(frame.to_bytes())
-        return _taken(self._answers, self._timeout, "The aggregator ended the run")
+        heard: Heard = f"nothing was received from it for {self._timeout:g} s"
+        with suppress(queue.Empty):
+            heard = self._answers.get(timeout=self._timeout)
+        self._ended = isinstance(heard, str)
+        return _frame(heard, "The aggregator ended the run")
 
-    def close(self) -> None:
-        """Ends the stream."""
+    def close(self, reason: str = "") -> None:
+        """End the stream; the aggregator, and by it every party, is told the reason if there is one."""
+        if reason and not self._ended:
+            self._frames.put(frame_of(0, REFUSED, {"reason": reason.encode()}).to_bytes())
+            with suppress(queue.Empty):
+                self._answers.get(timeout=_HEARD_SECONDS)  # until the aggregator has ended the stream
         self._frames.put(None)
 
     def _listen(self, stream: Iterator[bytes]) -> None:
@@ -275,8 +293,20 @@ def connect(identity: Identity, address: str, timeout: float) -> Iterator[GrpcPa
                 f"address: no aggregator of this run answered at '{address}' for {timeout:g} s. Is it there, and were "
                 "both sides' keys made together?"
             ) from None
-        link = GrpcPartyLink(channel.stream_stream(f"/{_SERVICE}/{_METHOD}"), timeout)
+        link, reason = GrpcPartyLink(channel.stream_stream(f"/{_SERVICE}/{_METHOD}"), timeout), ""
         try:
             yield link
+        except UnderstudyError as problem:
+            reason = str(problem)
+            raise
         finally:
-            link.close()
+            link.close(reason)
+
+
+def refuse(keys: Path, address: str, reason: str) -> None:
+    """Tell all sides of a run why this party will not take part, if an aggregator is there to hear it."""
+    host, _, port = address.rpartition(":")
+    with suppress(UnderstudyError, OSError, ValueError):
+        socket.create_connection((host, int(port)), timeout=1).close()
+        with connect(Identity.load(keys), address, _HEARD_SECONDS) as link:
+            link.close(reason)

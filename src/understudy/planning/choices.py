@@ -183,7 +183,10 @@ def configured(kind: type[Synthesizer], given: Sequence[str], preset: str = "def
     for name, values in parts.items():  # within what the other options settled
         whole: Any = getattr(method, name)
         if not hasattr(whole, "__dataclass_fields__"):
-            raise InputError(f"--set: '{name}' of '{kind.name}' has no parts. Write {name}=VALUE.")
+            raise InputError(
+                f"--set: '{name}' of '{kind.name}' has no parts as it is configured. Choose a --preset in which it "
+                f"has, or write {name}=VALUE."
+            )
         known = {part: _checked(type(whole), part, value, f"{name}.") for part, value in values.items()}
         changed: dict[str, Any] = {name: replace(whole, **known)}
         method = replace(method, **changed)

@@ -3,7 +3,7 @@
 Nothing here has ever seen private data.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -29,6 +29,7 @@ class SampleRequest:
     context: np.ndarray | None = None  # public context [series, step, context]
     fit_context: np.ndarray | None = None  # [step, context] that all series shared during the fit
     label: int | None = None  # code of the label to draw; None draws labels in their released proportions
+    steps: int | None = None  # of series that are to be longer than those that were learned from
 
     def panel(self, schema: Schema, values: np.ndarray, lengths: np.ndarray, static: np.ndarray) -> Panel:
         """Returns the panel of drawn values: rounded, inside the bounds and obeying the declared constraints."""
@@ -66,6 +67,22 @@ class Completer(Protocol):
     def complete(self, arrays: dict[str, np.ndarray], schema: Schema, gaps: CompletionRequest) -> np.ndarray:
         """Returns values [series, step, channel] with the hidden entries drawn from what `learn` returned."""
         ...
+
+
+def first_steps(panel: Panel, steps: int) -> Panel:
+    """Returns series without what follows their first steps."""
+    if steps == panel.num_steps:
+        return panel
+    time = panel.schema.time
+    least = None if time.min_steps is None else min(time.min_steps, steps)
+    return replace(
+        panel,
+        schema=replace(panel.schema, time=replace(time, steps=steps, min_steps=least), columns=()),
+        values=panel.values[:, :steps],
+        lengths=np.minimum(panel.lengths, np.int32(steps)),
+        context=None if panel.context is None else panel.context[:, :steps],
+        shared_context=None if panel.shared_context is None else panel.shared_context[:steps],
+    )
 
 
 def inside_bounds(columns: tuple[Channel, ...], values: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.unit.federated.banks import schema
 from understudy.errors import InputError, UnderstudyError
-from understudy.federated.config import KeysConfig, PartyConfig, SideConfig, Simulation, load, load_contract
+from understudy.federated.config import PartyConfig, SideConfig, load, load_contract
 
 CONTRACT = {
     "name": '"first"',
@@ -31,8 +31,7 @@ PARTY = {
     "contract": '"contract.toml"',
     "keys": '"keys/bank"',
     "address": '"127.0.0.1:7443"',
-    "state": '"bank"',
-    "out": '"bank/release"',
+    "folder": '"bank"',
     "table": '"bank.csv"',
     "patience_seconds": "5.0",
     "unit_column": '"who"',
@@ -78,7 +77,7 @@ def test_a_side_that_names_no_population_is_refused(folder: Path, kind: type[Sid
     """A name made from the contract's would give one table a ledger for each contract, each with the whole budget."""
     given = {key: value for key, value in PARTY.items() if key != "ledger"}
     if kind is SideConfig:
-        given = {key: given[key] for key in ("contract", "keys", "address", "state", "out")}
+        given = {key: given[key] for key in ("contract", "keys", "address", "folder")}
     file = written(folder, "side.toml", given | ({} if ledger is None else {"ledger": ledger}))
     with pytest.raises(InputError, match=r"ledger\.name"):
         load(file, kind)
@@ -93,6 +92,23 @@ def test_two_contracts_over_one_table_charge_one_ledger(folder: Path) -> None:
         for contract in ("contract.toml", "second.toml")
     ]
     assert accounts[0] == accounts[1]
+
+
+def test_runs_have_folders_of_their_own_and_the_ledger_lies_outside_of_them(folder: Path) -> None:
+    written(folder, "second.toml", CONTRACT | {"name": '"second"'})
+    first, second = (
+        load(written(folder, "bank.toml", PARTY | {"contract": f'"{contract}"'}), PartyConfig)
+        for contract in ("contract.toml", "second.toml")
+    )
+    assert (first.state, second.state) == (folder / "bank/runs/first", folder / "bank/runs/second")
+    assert first.out == folder / "bank/runs/first/release"
+    assert first.account.file == second.account.file == folder / "bank/people.ledger"
+
+
+@pytest.mark.parametrize("name", ['"../first"', '"a/b"', '""', '"."', '"-"'])
+def test_a_run_whose_name_is_no_folder_is_refused(folder: Path, name: str) -> None:
+    with pytest.raises(InputError, match="key 'name'"):
+        load_contract(written(folder, "contract.toml", CONTRACT | {"name": name}))
 
 
 @pytest.mark.parametrize("key", CONTRACT)
@@ -114,7 +130,7 @@ def test_odd_values_in_a_partys_file_are_explained_or_harmless(folder: Path, key
 def test_bytes_that_are_no_file_of_ours_are_refused_everywhere(folder: Path, content: bytes) -> None:
     file = folder / "any.toml"
     file.write_bytes(content)
-    for kind in (SideConfig, PartyConfig, KeysConfig, Simulation):
+    for kind in (SideConfig, PartyConfig):
         with pytest.raises(UnderstudyError):
             load(file, kind)
     with pytest.raises(UnderstudyError):

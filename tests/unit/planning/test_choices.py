@@ -40,9 +40,9 @@ def test_values_arrive_in_the_types_of_their_options() -> None:
 
 
 def test_a_part_is_changed_within_what_the_other_options_settled() -> None:
-    method = configured(PETS, ["start=public", "public=table.csv", "recipe.population=50"])
+    method = configured(PETS, ["selection=votes", "start=public", "public=table.csv", "recipe.iterations=4"])
     assert isinstance(method, PETS)
-    assert (method.settings.population, method.settings.neighbours) == (50, BY_START["public"].neighbours)
+    assert (method.settings.iterations, method.settings.neighbours) == (4, BY_START["public"].neighbours)
 
 
 def test_the_last_of_two_values_counts() -> None:

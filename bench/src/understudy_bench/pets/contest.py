@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from understudy.data import Schema
+from understudy.privacy.border import Statistic
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import DiscreteGaussian
 from understudy.privacy.grant import Grant
@@ -141,7 +142,7 @@ def without_private_data(method: PETS) -> PETS:
 
 @dataclass(frozen=True, kw_only=True)
 class WithoutVotes(PETS):
-    """The control whose histograms are noise alone, of the size that PETS is charged for.
+    """The control whose histograms, or whose mean embedding, are noise alone, of the size that PETS is charged for.
 
     Unless distributions are bought it reads no private data at all: classes are even, and there are no gaps.
     """
@@ -155,6 +156,10 @@ class WithoutVotes(PETS):
 
     def _fact_entries(self, schema: Schema, guarantee: Guarantee) -> tuple[PlanEntry, ...]:
         return PETS._fact_entries(self, schema, guarantee) if self.scale == "bought" else ()
+
+    def _mean(self, private: PrivateSeries, grant: Grant, statistic: Statistic) -> np.ndarray:
+        noise, rng = grant.deviation(statistic.label, private.reach), np.random.default_rng(self.seed)
+        return rng.normal(0.0, noise, statistic.shape)
 
     def _vote(self, private: PrivateSeries, grant: Grant, here: Setup) -> Vote:
         event = grant.plan.event(LABEL)

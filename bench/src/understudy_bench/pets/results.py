@@ -85,8 +85,10 @@ def households(scale: str, data_root: Path | None, progress: Progress, cells: Ce
             private=private, reference=reference, unseen=unseen, sampled=judged, effort=_effort(scale)
         ),
         contenders=(
-            Contender(name="pets, votes alone", method=PETS(scale="bounds")),
-            Contender(name="pets, rules", method=PETS()),
+            Contender(name="pets, mean embedding alone", method=PETS(scale="bounds", selection="mean")),
+            Contender(name="pets, mean embedding", method=PETS(selection="mean")),
+            Contender(name="pets, votes alone", method=PETS(scale="bounds", selection="votes"), epsilons=(CENTRAL,)),
+            Contender(name="pets, votes", method=PETS(selection="votes"), epsilons=(CENTRAL,)),
             Contender(name="pets, population 2,000", method=PETS(recipe=_QUICK), epsilons=(CENTRAL,)),
         ),
         key=f"{scale} households",
@@ -122,12 +124,14 @@ def _experiment(name: str, unit: str, sides: tuple[pets_data.Windows, pets_data.
 
 
 def _contenders(file: str, scale: str, published: Recipe) -> tuple[Contender, ...]:
-    """Our two recipes and, by scale, the published one in full or with a small population."""
-    base = PETS(scale="bounds", public=file)
+    """One mean embedding, our two recipes of votes and, by scale, the published one or one with a small population."""
+    base = PETS(scale="bounds", public=file, selection="votes")
+    public = PETS(start="public", scale="bounds", public=file)
     as_published = _QUICK if scale == "quick" else published
     name = "pets, population 2,000" if scale == "quick" else "pets as published"
     return (
-        Contender(name="pets, public start", method=PETS(start="public", scale="bounds", public=file)),
+        Contender(name="pets, mean embedding", method=public),
+        Contender(name="pets, votes, public start", method=replace(public, selection="votes")),
         Contender(name="pets, rules", method=base),
         Contender(name=name, method=replace(base, recipe=as_published), epsilons=(CENTRAL,)),
     )

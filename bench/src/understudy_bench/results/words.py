@@ -1,5 +1,6 @@
 """What each figure of the record is, in a few words; lower is better unless it says otherwise."""
 
+_SIDES = ("", "_trtr", "_tsts", "_trts", "_tstr", "_ratio")  # of figures that a judge has on real and synthetic series
 _FILLED = "of filled or forecast steps"
 WORDS: dict[str, str] = {
     "aada": "difference of mean autocorrelations from real ones, summed over channels and lags",
@@ -104,6 +105,7 @@ WORDS: dict[str, str] = {
     "tpd_trts": "the same trained on real and tested on synthetic series; best where `tpd_trtr` is",
     "tpd_tsts": "the same trained and tested on synthetic series",
     "tpd_tstr": "the same trained on synthetic and tested on real series",
+    **{f"nearest{side}": f"the same as `tpd{side}`, by the class of the nearest series" for side in _SIDES},
     "trtr_mae": "mean absolute error of a forecaster trained and tested on real series",
     "tstr_mae": "the same trained on synthetic series",
     "update_seconds": "seconds of an update of a judge",

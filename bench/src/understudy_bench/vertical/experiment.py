@@ -24,7 +24,7 @@ from understudy_bench.cells import Cells
 from understudy_bench.metrics.vertical.distances import memory_difference, step_distance
 from understudy_bench.metrics.vertical.sine import FREQUENCIES
 from understudy_bench.metrics.vertical.sine import METRICS as SINE
-from understudy_bench.metrics.vertical.tasks import classification_task, forecast_task
+from understudy_bench.metrics.vertical.tasks import classification_task, forecast_task, nearest_task
 from understudy_bench.result import Progress, result
 from understudy_bench.vertical.data import eeg, homes, sines, split, windows
 from understudy_bench.vertical.paper import CLAIMED, PARTIES, PLAIN
@@ -91,7 +91,7 @@ def waves(scale: str, data_root: Path | None, progress: Progress, cells: Cells) 
     """EEG windows of two classes: a classifier trained on synthetic series (quick: minutes)."""
     panel, data = eeg(data_root)
     tasks = _published("eeg", scale)
-    trial = _trial("eeg", scale, panel, {"tpd": classification_task})
+    trial = _trial("eeg", scale, panel, {"tpd": classification_task, "nearest": nearest_task})
     return _compared(trial, scale, tasks, data, progress, cells)
 
 

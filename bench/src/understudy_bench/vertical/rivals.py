@@ -49,10 +49,16 @@ _CENTRAL = (128, 64)  # hidden layers of CosciGAN's central discriminator behind
 
 @dataclass(frozen=True, kw_only=True)
 class Rival(VFLGANTS):
-    """One of the three, by `model`; needs the mode `plain`."""
+    """One of the three, by `model`; needs the mode `plain`.
+
+    Attributes:
+        original: Whether CosciGAN's generators maximise the central discriminator's loss, as its own code does; else
+            they want to be taken for real, as in the code released with VFLGAN-TS.
+    """
 
     name: ClassVar[str] = "vflgan-ts-rival"
     model: Model = "central-coscigan"
+    original: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -74,7 +80,7 @@ class Rival(VFLGANTS):
                 generators = _vflgan(rows, classes, self.recipe, self.seed)
             else:
                 places = [_joined(rows)] if self.model == "central-coscigan" else rows
-                generators = [_coscigan(place, classes, self.recipe, self.seed) for place in places]
+                generators = [_coscigan(place, classes, self.recipe, self.seed, self.original) for place in places]
         arrays = {**facts.to_arrays(), "linear": linear, "nodes": np.zeros((0, 1))}
         for place, module in enumerate(generators):
             arrays |= to_arrays(module, f"place{place}.")
@@ -106,7 +112,7 @@ def _joined(rows: Sequence[Rows]) -> Rows:
     return Rows(torch.cat([own.series for own in rows], 1), torch.cat([own.label for own in rows], 1))
 
 
-def _coscigan(rows: Rows, classes: Tensor, recipe: Recipe, seed: int) -> nn.Module:
+def _coscigan(rows: Rows, classes: Tensor, recipe: Recipe, seed: int, original: bool) -> nn.Module:
     """Attribute discriminators and a central one over all attributes of one place; β weighs the central one."""
     _, attributes, steps = rows.series.shape
     generators = AttributeGenerators(attributes, LATENT + classes.shape[1], steps)
@@ -136,7 +142,8 @@ def _coscigan(rows: Rows, classes: Tensor, recipe: Recipe, seed: int) -> nn.Modu
         _step(tells, loss + softplus(-together).mean() + softplus(fake_together).mean())
         latent, label = _latent(classes, recipe.batch, randomness)
         alone, together = judged(generators(latent), label[:, :width])
-        _step(makes, softplus(-alone).mean(0).sum() + recipe.coupling * softplus(-together).mean())
+        central_loss = -softplus(together) if original else softplus(-together)
+        _step(makes, softplus(-alone).mean(0).sum() + recipe.coupling * central_loss.mean())
     return generators
 
 

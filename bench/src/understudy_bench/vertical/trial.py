@@ -73,7 +73,10 @@ class Trial:
             seed=seed,
             **self.facts,
         )
-        return {"row": line, "picture": self._picture(sampled) if shown else None}
+        if not shown:
+            return {"row": line, "picture": None}
+        distances = release.arrays.get("awd", np.zeros(0)).round(_DIGITS).tolist()
+        return {"row": line, "picture": {**self._picture(sampled), **({"awd": distances} if distances else {})}}
 
     def holdout(self) -> Cell:
         """Other real series in the place of synthetic ones."""

@@ -15,6 +15,7 @@ References: Luo et al. (PETS); Lin et al., arXiv:2305.15560 (Private Evolution);
 arXiv:2004.00010 (discrete Gaussian).
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -27,6 +28,7 @@ from scipy.special import ndtr, ndtri
 from understudy.data import Panel, Schema, read_panel
 from understudy.data.timegrid import season_steps
 from understudy.errors import InputError, MissingData
+from understudy.privacy.border import Statistic
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.canonical import file_sha256
 from understudy.privacy.events import DiscreteGaussian, Gaussian
@@ -41,13 +43,16 @@ from understudy.statistics.marginals import bounded_scores
 from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
 from understudy.synthesizers.options import recipe_of, require_one_of
 from understudy.synthesizers.packs import GENERAL, Pack, load_pack
+from understudy.synthesizers.pets import pretraining, reweighting
 from understudy.synthesizers.pets.modules import Modules, fitted
-from understudy.synthesizers.pets.published import Environment, Population, Vote, evolve
+from understudy.synthesizers.pets.published import Environment, Population, Vote, by_share, evolve
 from understudy.synthesizers.pets.recipe import BY_START, PAPER, Recipe
+from understudy.synthesizers.pets.reweighting import Features, maximum_entropy, mean_embedding
 from understudy.synthesizers.pets.rules import RuleBased, in_turn, levels_of
 from understudy.synthesizers.pets.voting import LABEL, Lattice, private_vote, voters_of, votes_event
 from understudy.synthesizers.sampling import NODES, panel_of, sample_classes
 
+DOMAIN = "domain"  # the pack that is trained on the public table
 _ROUNDED = 1e-3  # by how much declared shares may miss 1
 _PUBLISHED = (
     "Population and scale as published: the number of candidates is tied to the private number of series, and series "
@@ -56,6 +61,9 @@ _PUBLISHED = (
 # What the course of a series counts in a vote where series share a calendar. Series made by rules know no calendar: if
 # it counted much, everybody's nearest candidate would be the flattest one.
 _COURSE_WEIGHT = {"rules": 0.3, "public": 1.0}
+# Candidates of a pool, all classes together, and numbers in it; the first copy of a public series stays as it is.
+_POOL, _POOLED_VALUES, _POOLED_PER_UNIT, _FEWEST_POOLED, _POOL_DEGREE = 20_000, 2**25, 3, 100, 10.0
+_MEMBERS = 4000  # of a pool that a release keeps
 _ENOUGH = 512  # candidates that the lattice is measured by
 _FACTS_SHARE = 0.3  # of the progress
 _POPULATION, _PACK = "population.", "pack"  # arrays of a release
@@ -76,31 +84,49 @@ class PETS(Synthesizer):
     """Private evolution for time series.
 
     Attributes:
-        pack: "general" for the modules that come with the package, or the file of a pack of your own.
+        pack: "general" for the modules that come with the package, "domain" to train them on the public table, or the
+            file of a pack of your own; None is "domain" where the paper's recipe has a public table, else "general".
         start: Where the first population comes from: "rules", or "public" for the public table.
         scale: What working scale is made from: "bought" distributions, declared "bounds", or the "public" table.
         public: File of a public table with the same columns; for `start` and `scale`, and for the levels of rules.
         class_shares: Declared shares of the classes, in the order of the label's categories; None buys them.
-        recipe: Numbers of the loop; None takes those that suit the start.
+        selection: "mean" releases one noisy mean embedding, "votes" one histogram of votes per iteration, as published.
+            None takes the mean where public series are the start and no recipe is given.
+        recipe: Numbers of the voting loop; None takes those that suit the start.
         seed: Seed of everything but privacy noise.
     """
 
     name: ClassVar[str] = "pets"
     needs: ClassVar[str] = "the extra neural; a pack of modules for its length, or public series"
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": {}, "paper": {"recipe": PAPER}}
-    pack: str = GENERAL
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "default": {},
+        "votes": {"selection": "votes"},
+        "paper": {"selection": "votes", "recipe": PAPER},
+    }
+    pack: str | None = None
     start: Literal["rules", "public"] = "rules"
     scale: Literal["bought", "bounds", "public"] = "bought"
     public: str | None = None
     class_shares: tuple[float, ...] | None = None
+    selection: Literal["mean", "votes"] | None = None
     recipe: Recipe | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
         require_one_of(self, start=("rules", "public"), scale=("bought", "bounds", "public"))
-        object.__setattr__(self, "recipe", self.settings)
-        if "public" in (self.start, self.scale) and self.public is None:
-            raise InputError("public: a file is expected, because the start or the scale is to come from it.")
+        if self.selection is None:
+            mean = self.recipe is None and self.start == "public"
+            object.__setattr__(self, "selection", "mean" if mean else "votes")
+        require_one_of(self, selection=("mean", "votes"))
+        if self.selection == "votes":
+            object.__setattr__(self, "recipe", self.settings)
+        elif self.recipe is not None:
+            raise InputError("recipe: it is for selection = 'votes'. Choose that, or leave the recipe out.")
+        if self.pack is None:
+            domain = self.settings.as_published and self.public is not None
+            object.__setattr__(self, "pack", DOMAIN if domain else GENERAL)
+        if "public" in (self.start, self.scale, *([] if self.pack != DOMAIN else ["public"])) and self.public is None:
+            raise InputError("public: a file is expected, because the start, the scale or the pack is made from it.")
         if self.class_shares is not None:
             object.__setattr__(self, "class_shares", tuple(map(float, self.class_shares)))
             if min(self.class_shares) < 0 or abs(sum(self.class_shares) - 1) > _ROUNDED:
@@ -112,7 +138,7 @@ class PETS(Synthesizer):
         return BY_START[self.start] if self.recipe is None else recipe_of(self.recipe, Recipe)
 
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
-        """Return the facts, then one histogram per iteration with the least noise that is allowed after them.
+        """Return the facts, then one mean, or one histogram per iteration, with the least noise allowed after them.
 
         Refuses, before anything is charged, modules and public tables that do not fit.
         """
@@ -126,12 +152,19 @@ class PETS(Synthesizer):
             raise MissingData(f"public: '{self.public}' does not exist.")
         if self.class_shares is not None and len(self.class_shares) != num_labels(schema):
             raise InputError(f"class_shares: one share for each of {num_labels(schema)} classes is expected.")
-        self.modules_for(schema)
-        self._public_panel(schema)
+        public = self._public_panel(schema)
+        if self.pack == DOMAIN:
+            pretraining.require_enough(0 if public is None else public.num_series, schema.num_steps)
+        else:
+            self.modules_for(schema)
         entries = self._fact_entries(schema, guarantee)
+        facts_events = [entry.event for entry in entries]
+        if self.selection == "mean":
+            noise = smallest_noise_multiplier(Gaussian, guarantee, facts_events)
+            return SpendingPlan((*entries, PlanEntry(reweighting.LABEL, Gaussian(noise))), guarantee)
         one_vote = schema.unit.kind != "event" and schema.unit.max_series == 1 and self.settings.neighbours == 1
         histograms = partial(DiscreteGaussian, count=self.settings.iterations, one_vote=one_vote)
-        noise = smallest_noise_multiplier(histograms, guarantee, [entry.event for entry in entries])
+        noise = smallest_noise_multiplier(histograms, guarantee, facts_events)
         return SpendingPlan((*entries, PlanEntry(LABEL, histograms(noise))), guarantee)
 
     def _fact_entries(self, schema: Schema, guarantee: Guarantee) -> tuple[PlanEntry, ...]:
@@ -143,17 +176,46 @@ class PETS(Synthesizer):
         return tuple(PlanEntry(label, Gaussian(multiplier)) for label, multiplier in multipliers.items())
 
     def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
-        """Release the facts, evolve a population, and return both.
+        """Release the facts, select a population, and return both.
 
-        Privacy: unit and neighbours as the schema says. Private series are read by `release_facts` and by one histogram
-        per iteration, all through the grant; candidates, sizes and thresholds are public.
+        Privacy: unit and neighbours as the schema says. Private series are read by `release_facts` and by one mean, or
+        one histogram per iteration, all through the grant; candidates, sizes and thresholds are public.
         """
         bought = self.release_facts(private, grant)
         progress("facts", _FACTS_SHARE)
+        if self.selection == "mean":
+            return self._reweighted(private, grant, bought)
         noise = votes_event(grant.plan).noise_multiplier * private.influence
         stages = self.settings.stages(noise)
         vote_of = partial(self._vote, private, grant)
         return self.evolved(private.panel.schema, bought, self._size(private, noise), stages, vote_of, progress)
+
+    def _reweighted(self, private: PrivateSeries, grant: Grant, bought: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return what a release holds: members of a public pool, as often as the noisy mean embedding says."""
+        schema, rng = private.schema, np.random.default_rng(self.seed)
+        encoding, classes = encoding_of(schema, bought), num_labels(schema)
+        environment = self.environment_for(encoding)
+        affordable = _POOLED_VALUES // (schema.num_steps * encoding.num_channels)
+        size = max(_FEWEST_POOLED, min(_POOL, _POOLED_PER_UNIT * private.population, affordable) // classes)
+        pool = self.first_population(encoding, np.repeat(np.arange(classes), size), rng)
+        pool = environment.distinct(pool, pool.ancestor, _POOL_DEGREE, rng)
+        embedded = environment.embed(pool.series, pool.static)
+        features = Features.around(embedded, rng)
+        noisy = self._mean(private, grant, mean_embedding(encoding, environment, features))
+        units = private.population * Facts.from_arrays(bought).label_share
+        deviation, chosen = grant.deviation(reweighting.LABEL, private.reach), list[np.ndarray]()
+        for own, number in enumerate(units):
+            place = np.flatnonzero(pool.group == own)
+            weights = np.ones(len(place))
+            if number > 0:  # a class that was released as empty stays as it is in the pool
+                weights = maximum_entropy(features(embedded[place]), noisy[own] / number, deviation / number)
+            chosen.append(place[by_share(weights, rng, min(size, _MEMBERS // classes + 1))])
+        rows = np.concatenate(chosen)
+        return self._released(schema, environment.distinct(pool.take(rows), rows, _POOL_DEGREE / 2, rng), bought)
+
+    def _mean(self, private: PrivateSeries, grant: Grant, statistic: Statistic) -> np.ndarray:
+        """Return the noisy mean embedding [class, feature] times the number of units."""
+        return grant.release(statistic, private)
 
     def release_facts(self, private: PrivateSeries, grant: Grant) -> dict[str, np.ndarray]:
         """Return everything that is released before the votes, as public arrays.
@@ -203,11 +265,13 @@ class PETS(Synthesizer):
         for population in evolve(here.population, here.environment, vote_of(here), stages, rng):
             ancestors.append(population.num_ancestors)
             progress("evolution", _FACTS_SHARE + (1 - _FACTS_SHARE) * len(ancestors) / len(stages))
+        return self._released(schema, population, bought) | {"ancestors": np.array(ancestors, dtype=np.int64)}
+
+    def _released(self, schema: Schema, population: Population, bought: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         arrays = prefixed(_POPULATION, population.arrays()) | bought
         arrays["nodes"] = _nodes(population, Facts.from_arrays(bought))
-        arrays["ancestors"] = np.array(ancestors, dtype=np.int64)
         if self.pack != GENERAL:
-            arrays[_PACK] = np.frombuffer(load_pack(self.pack, self.name).to_bytes(), dtype=np.uint8).copy()
+            arrays[_PACK] = np.frombuffer(self.own_pack(schema).to_bytes(), dtype=np.uint8).copy()
         return arrays
 
     def prepared(self, schema: Schema, bought: dict[str, np.ndarray], size: int, rng: np.random.Generator) -> Setup:
@@ -234,7 +298,8 @@ class PETS(Synthesizer):
                 fitting = np.flatnonzero(public.label == own) if public.label is not None else np.empty(0, np.int64)
                 pool = fitting if len(fitting) else np.arange(public.num_series)
                 rows[group == own] = in_turn(pool, int((group == own).sum()), rng)
-            return Population.first(encoding.series(public, whole)[rows], encoding.static(public, whole)[rows], group)
+            first = Population.first(encoding.series(public, whole)[rows], encoding.static(public, whole)[rows], group)
+            return replace(first, ancestor=rows)
         generate = RuleBased(
             num_steps=schema.num_steps,
             num_channels=encoding.num_channels,
@@ -243,7 +308,8 @@ class PETS(Synthesizer):
             season=season_steps(schema.time, schema.num_steps) if schema.time.align == "calendar" else None,
             one_hot=encoding.channel_codes,
         )
-        series = generate(len(group), rng)
+        own = None if self.pack == DOMAIN else self.modules_for(schema).generation
+        series = np.asarray((own or generate)(len(group), rng), dtype=np.float32)
         static = rng.standard_normal((len(group), encoding.num_static), dtype=np.float32)
         for begin, end in encoding.static_codes:
             static[:, begin:end] = np.eye(end - begin, dtype=np.float32)[rng.integers(0, end - begin, len(group))]
@@ -264,8 +330,16 @@ class PETS(Synthesizer):
     def modules_for(self, schema: Schema, pack: Pack | None = None) -> Modules:
         """Return a pack's modules made to fit a schema, or refuse and say why."""
         num_channels = Encoding.of(schema, (), linear_scales(schema, None)).num_channels
-        pack = pack or load_pack(self.pack, self.name)
+        pack = pack or self.own_pack(schema)
         return fitted(pack, schema.num_steps, num_channels, as_published=self.settings.as_published)
+
+    def own_pack(self, schema: Schema) -> Pack:
+        """Return the method's pack, trained on the public table where that was asked for; takes minutes, once."""
+        public = self._public_panel(schema)
+        if self.pack != DOMAIN or public is None:
+            return load_pack(str(self.pack), self.name)
+        encoder: pretraining.Encoder = "ts2vec" if self.settings.as_published else "pooled-conv"
+        return pretraining.domain_pack(public, encoder, self.seed)
 
     def _public_panel(self, schema: Schema) -> Panel | None:
         """Return the public table in the shape of what is learned from, None without one."""
@@ -283,35 +357,44 @@ class PETS(Synthesizer):
         for own in np.unique(classes):
             pool = np.flatnonzero(population.group == own)
             members[classes == own] = in_turn(pool, int((classes == own).sum()), rng)
-        drawn = population.take(members)
-        again = np.setdiff1d(np.arange(len(members)), np.unique(members, return_index=True)[1])
-        if len(again):
-            carried = arrays.get(_PACK)
+        drawn, carried = population.take(members), arrays.get(_PACK)
+        if len(np.unique(members)) < len(members):
             pack = None if carried is None else Pack.from_bytes(carried.tobytes(), self.name, "The release's pack")
             degree = self.settings.stages(0.0)[-1][0]
-            relatives = self.environment_for(encoding, pack).relatives(drawn.take(again), degree, rng)
-            drawn.series[again], drawn.static[again] = relatives.series, relatives.static
+            drawn = self.environment_for(encoding, pack).distinct(drawn, members, degree, rng)
         series = _calibrated(drawn.series, arrays["nodes"], known)
         return panel_of(schema, request, encoding, known, drawn.group, (series, drawn.static))
 
     def outlook(self, schema: Schema, guarantee: Guarantee) -> tuple[str, ...]:
-        """Say how votes compare with noise, and how the modules were made to fit."""
-        adaptation = self.modules_for(self.learned_schema(schema)).adaptation
+        """Say how the mean or the votes compare with noise, and how the modules were made to fit."""
+        adaptation = "Modules are trained on the public table first, which takes minutes."
+        if self.pack != DOMAIN:
+            adaptation = self.modules_for(self.learned_schema(schema)).adaptation
+        if self.selection == "mean":
+            units, noise = self._expected(schema, guarantee, reweighting.LABEL)[:2]
+            length = noise / units * math.sqrt(reweighting.FEATURES)
+            guided = ": this run would be guided by the public prior only" if length > 1 else ""
+            return (f"The mean of vectors of length 1 gets noise of length {length:.2g}{guided}.", adaptation)
         return (*self.settings.outlook(*self._expected(schema, guarantee)), adaptation)
 
     def rehearsal(self, schema: Schema, guarantee: Guarantee) -> "PETS":
         """Return the method with as many candidates as the whole population votes on."""
+        pack = GENERAL if self.pack == DOMAIN else self.pack
+        if self.selection == "mean":
+            return replace(self, pack=pack)
         size = self.settings.num_candidates(*self._expected(schema, guarantee))
-        return replace(self, recipe=replace(self.settings, population=max(2, size)))
+        return replace(self, pack=pack, recipe=replace(self.settings, population=max(2, size)))
 
-    def _expected(self, schema: Schema, guarantee: Guarantee) -> tuple[int, float, int]:
-        """Return how many vote vectors are expected, the standard deviation of one count, and the number of classes."""
-        noise = votes_event(self.planned(schema, guarantee)).noise_multiplier * self.influence(schema)
+    def _expected(self, schema: Schema, guarantee: Guarantee, label: str = LABEL) -> tuple[int, float, int]:
+        """Return how many vectors are expected, the standard deviation of a coordinate, and the number of classes."""
+        event = self.planned(schema, guarantee).event(label)
+        assert isinstance(event, DiscreteGaussian | Gaussian)
+        noise = event.noise_multiplier * self.influence(schema)
         return self.num_contributions(schema, schema.population.size or 1), noise, num_labels(schema)
 
     def own_inputs(self) -> Mapping[str, str]:
         """Return the hashes of the pack and of the public table."""
-        inputs = {"pets pack": load_pack(self.pack, self.name).sha256}
+        inputs = {} if self.pack == DOMAIN else {"pets pack": load_pack(str(self.pack), self.name).sha256}
         return inputs if self.public is None else {**inputs, "pets public table": file_sha256(self.public)}
 
     def trust(self, schema: Schema, plan: SpendingPlan) -> tuple[str, ...]:

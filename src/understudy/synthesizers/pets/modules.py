@@ -35,11 +35,16 @@ _MAX_STRETCH = 2  # an encoder reads series of up to twice or half the length it
 
 @dataclass(frozen=True, kw_only=True)
 class Modules:
-    """Modules that fit one schema; `adaptation` says how they were made to fit, for plans and certificates."""
+    """Modules that fit one schema; `adaptation` says how they were made to fit, for plans and certificates.
+
+    Attributes:
+        generation: Makes first candidates in place of rules, unless public series are the start.
+    """
 
     variation: Variation
     similarity: Similarity
     adaptation: str
+    generation: Generation | None = None
 
 
 class Strengths(NamedTuple):

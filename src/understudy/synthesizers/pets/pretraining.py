@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -50,6 +50,9 @@ class Effort:
     distillation_iterations: int = 4000
     distillation_series: int = 12_000  # on which the small encoder learns the large one's embeddings
     latent: int = 64  # dimension of the autoencoder's latent space
+
+
+_OF_DOMAINS = Effort()  # for a pack that is trained at the start of a run
 
 
 def pretrain(
@@ -110,6 +113,28 @@ def pretrain(
         shape=shape,
         provenance={**provenance, **facts, "quality": rounded},
     )
+
+
+@lru_cache(maxsize=2)
+def domain_pack(public: Panel, encoder: Encoder, seed: int) -> Pack:
+    """Return a pack trained on the series of a public panel, in working scale by declared bounds."""
+    encoding = Encoding.of(public.schema, (), linear_scales(public.schema, None))
+    series = encoding.series(public, slice(None))[np.random.default_rng(seed).permutation(public.num_series)]
+    require_enough(len(series), series.shape[1])
+    held = max(1, round(_HELD_OUT * len(series)))
+    return pretrain(
+        drawn_from(series[held:]), held_out=series[:held], effort=_OF_DOMAINS, seed=seed, encoder=encoder,
+        provenance={"public": "the run's public table"}, progress=lambda stage, share: None,
+    )  # fmt: skip
+
+
+def require_enough(num_series: int, num_steps: int) -> None:
+    """Refuse public series that are too few or too short to learn from."""
+    if num_series < MIN_SERIES or num_steps < MIN_STEPS:
+        raise InputError(
+            f"Public series: at least {MIN_SERIES} of {MIN_STEPS} steps are expected to train modules on, got "
+            f"{num_series} of {num_steps}. Bring more, or choose pack = 'general'."
+        )
 
 
 def _trained(

@@ -93,6 +93,16 @@ class Environment:
             static[:, begin:end] = np.where(keep, many.static[:, begin:end], drawn)
         return Population(series=series, static=static, group=many.group, ancestor=many.ancestor)
 
+    def distinct(
+        self, population: Population, origin: np.ndarray, degree: float, rng: np.random.Generator
+    ) -> Population:
+        """Return the population with relatives in place of every member but the first of the same origin."""
+        copies = np.setdiff1d(np.arange(population.size), np.unique(origin, return_index=True)[1])
+        if len(copies):
+            relatives = self.relatives(population.take(copies), degree, rng)
+            population.series[copies], population.static[copies] = relatives.series, relatives.static
+        return population
+
 
 def evolve(
     population: Population,
@@ -147,9 +157,10 @@ def by_chance(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.sort(rng.choice(len(weights), size=len(weights), p=_distribution(weights)))
 
 
-def by_share(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def by_share(weights: np.ndarray, rng: np.random.Generator, number: int | None = None) -> np.ndarray:
     """Return the same by systematic resampling: every place's number is within one of its expectation."""
-    marks = (np.arange(len(weights)) + rng.random()) / len(weights)
+    number = len(weights) if number is None else number
+    marks = (np.arange(number) + rng.random()) / number
     places = np.searchsorted(np.cumsum(_distribution(weights)), marks, side="right")
     return np.minimum(places, len(weights) - 1)
 

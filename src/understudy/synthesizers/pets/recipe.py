@@ -39,7 +39,7 @@ class Recipe:
             then public, so the unit must be `overlapping-window`.
     """
 
-    shown: ClassVar = ("iterations", "population")  # what `--set` offers
+    shown: ClassVar = ("iterations",)  # what `--set` offers
     iterations: int = 6
     schedule: tuple[float, ...] = S3
     population: int | None = None

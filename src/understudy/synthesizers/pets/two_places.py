@@ -17,6 +17,7 @@ from understudy.data import Panel, Schema
 from understudy.errors import DataError, InputError, MissingData
 from understudy.files import whole_file
 from understudy.privacy.budget import Guarantee, check_delta
+from understudy.privacy.canonical import file_sha256
 from understudy.privacy.certificate import Certificate, issue
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
@@ -24,12 +25,12 @@ from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics.columns import num_labels
 from understudy.synthesizers.base import shared_context
 from understudy.synthesizers.packs import GENERAL, UNREADABLE, from_file, load_pack, to_file
-from understudy.synthesizers.pets.method import PETS, Setup, below, encoding_of, prefixed
+from understudy.synthesizers.pets.method import DOMAIN, PETS, Setup, below, encoding_of, prefixed
 from understudy.synthesizers.pets.published import Vote
 from understudy.synthesizers.pets.voting import LABEL, Lattice, private_vote, voters_of, votes_event
 from understudy.synthesizers.release import PUBLIC_CONTEXT, Release
 
-FORMAT = 3
+FORMAT = 4
 BOUGHT, LATTICE = "bought.", "lattice."  # prefixes of arrays
 
 
@@ -63,8 +64,11 @@ class Message:
             raise InputError(f"'{path}' is not a {kind} of this version. Ask for the right file.") from problem
         return cls(kind=kind, facts=facts, arrays=arrays)
 
-    def method(self, pack: str | None = None) -> PETS:
-        """Return the method that the message describes, with its pack or the reader's own file of the same one."""
+    def method(self, pack: str | None = None, public: Path | None = None) -> PETS:
+        """Return the method that the message describes, with the reader's own files of the same pack and public table.
+
+        Without a pack, files are those that the message names: for a state, whose reader has written it.
+        """
         try:
             method = PETS(**self.facts["options"])
         except (KeyError, TypeError) as problem:
@@ -73,7 +77,12 @@ class Message:
             return method
         if self.facts.get("pack") != load_pack(pack, PETS.name).sha256:
             raise InputError(f"The {self.kind} was made with another module pack. Give both sides the same one.")
-        return replace(method, pack=pack)
+        if self.facts.get("public") != (None if public is None else file_sha256(public)):
+            raise InputError(
+                f"The {self.kind} was made with other public series, or with none. Give --public the same file on both "
+                "sides, or on none."
+            )
+        return replace(method, pack=pack, public=None if public is None else str(public))
 
 
 def open_run(
@@ -87,6 +96,12 @@ def open_run(
     Privacy: the order is that of `Synthesizer.fit`: check, plan, charge, look. The ballot is public.
     """
     schema = panel.schema
+    if method.selection != "votes":
+        raise InputError(
+            "selection: 'votes' is expected. One noisy mean needs no second place: use `understudy synth`."
+        )
+    if method.pack == DOMAIN:
+        raise InputError("pack: 'general' or a file is expected, of which both sides have a copy.")
     schema.require_declared()
     method._check(schema, ledger)
     if schema.population.size is None:
@@ -107,7 +122,8 @@ def open_run(
         "schema": private.schema.dumps(),
         "noise": votes_event(grant.plan).noise_multiplier * private.influence,
         "voters": private.population,
-        "pack": load_pack(method.pack, method.name).sha256,
+        "pack": load_pack(str(method.pack), method.name).sha256,
+        "public": None if method.public is None else file_sha256(method.public),
         "left": grant.remaining(LABEL),
     }
     arrays = {**prefixed(BOUGHT, bought), PUBLIC_CONTEXT: shared_context(private)}
@@ -122,6 +138,7 @@ def answer(
     noise: NoiseSource,
     *,
     pack: str = GENERAL,
+    public: Path | None = None,
     overrides: Mapping[str, str] | None = None,
 ) -> Message:
     """Count one vote under the run's charge and return its ballot; the last one carries the certificate.
@@ -135,7 +152,7 @@ def answer(
     """
     grant = ledger.resume(proposal.facts["run"], noise=noise)
     event = votes_event(grant.plan)
-    method = proposal.method(pack)
+    method = proposal.method(pack, public)
     method._check(schema, ledger)  # windows are the proposal's to choose, within what can be protected
     encoding = encoding_of(method.learned_schema(schema), below(proposal.arrays, BOUGHT))
     lattice = Lattice(**below(proposal.arrays, LATTICE))
@@ -146,7 +163,7 @@ def answer(
     histogram = vote(proposal.arrays["embeddings"], proposal.arrays["group"])
     left, certificate = grant.remaining(LABEL), None
     if not left:
-        inputs = {"pets pack": proposal.facts["pack"]}
+        inputs = method.own_inputs()
         trust = method.trust(schema, grant.plan)
         issued = issue(grant, schema, method=method.name, public_inputs=inputs, overrides=overrides, trust=trust)
         certificate = json.loads(issued.dumps())
@@ -165,10 +182,10 @@ def _parts(method: PETS, panels: Iterable[Panel], population: int) -> Iterator[P
         yield method.private_series(panel, population)
 
 
-def begin(ballot: Message, pack: str) -> Message:
+def begin(ballot: Message, pack: str, public: Path | None = None) -> Message:
     """Return the state of a new evolution from the first ballot: a seed, and no histogram yet."""
     seed = int(np.random.default_rng().integers(2**31))
-    method, facts = replace(ballot.method(pack), seed=seed), ballot.facts
+    method, facts = replace(ballot.method(pack, public), seed=seed), ballot.facts
     size = method.settings.num_candidates(facts["voters"], facts["noise"], num_labels(Schema.loads(facts["schema"])))
     arrays = {**ballot.arrays, "histograms": np.zeros((0, size))}
     return Message(kind="state", facts={**facts, "options": asdict(method)}, arrays=arrays)
@@ -211,7 +228,7 @@ def evolved(state: Message) -> "Message | Release":
     try:
         arrays = method.evolved(schema, bought, counted.shape[1], stages, recorded, lambda *done: None)
     except _NotVoted as asked:
-        named = {name: facts[name] for name in ("run", "pack", "options", "left")}
+        named = {name: facts[name] for name in ("run", "pack", "public", "options", "left")}
         return Message(kind="proposal", facts=named, arrays={**prefixed(BOUGHT, bought), **asked.args[0]})
     if facts.get("certificate") is None:
         raise InputError("The last ballot carries no certificate. Ask the data holder for it.")

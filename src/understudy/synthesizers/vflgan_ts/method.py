@@ -53,6 +53,7 @@ from understudy.training.networks import load_arrays, meta_device, num_parameter
 from understudy.training.plan import TRAINING, DPSGDConfig, noise_ratio, training_plan
 
 PARTY = "party"  # arrays of a party's generators begin with it and the party's place
+_WAVES = "waves"  # array of a release: how many coefficients its generators make, 0 where they make steps
 _RATE_OF_UNKNOWN = 0.02  # sampling rate where the population is still to be counted
 _FACTS_UNNOISED = 1e-3  # noise multiplier of what is bought in modes that protect nobody
 _POOL = 4096  # synthetic rows by which scores are calibrated
@@ -116,7 +117,9 @@ class VFLGANTS(Synthesizer):
         schema = private.schema
         panel, facts = private.panel, bought.buy(private, grant)
         encoding = encoding_of(schema, facts)
-        rows = {own.party: rows_of(own, panel, encoding) for own in partition(schema)}
+        rows = {
+            own.party: rows_of(own, panel, encoding, self.run_config(schema).frequencies) for own in partition(schema)
+        }
         if self.mode == "sound":
             unit = np.arange(panel.num_series) if schema.unit.kind == "event" else panel.unit
             rule = modes.sound_rule(grant, self.recipe, len(rows), private.population, private.influence, unit)
@@ -126,16 +129,17 @@ class VFLGANTS(Synthesizer):
         if self.mode == "local":
             noisy = modes.noisy_rows([*rows.values()], grant, private)
             rows = dict(zip(rows, noisy, strict=True))
-        parties = self._trained(schema, rows, rule, facts.label_share, progress)
+        parties, distances = self._trained(schema, rows, rule, facts.label_share, progress)
         generators = {name: to_arrays(party.generators, "") for name, party in parties.items()}
-        return self.released_arrays(schema, facts, generators)
+        return self.released_arrays(schema, facts, generators) | distances
 
     def _trained(
         self, schema: Schema, rows: Mapping[str, Rows], rule: Rule, class_share: np.ndarray, progress: Progress
-    ) -> dict[str, Party]:
-        """Returns the parties after a whole run in one process.
+    ) -> tuple[dict[str, Party], dict[str, np.ndarray]]:
+        """Returns the parties after a whole run in one process, and what else is released of the run.
 
-        Privacy: what the rule's updates promise. Where no guarantee is claimed, the nearest checkpoint is kept.
+        Privacy: what the rule's updates promise. Where no guarantee is claimed, the nearest checkpoint is kept, and the
+        distances of all are released (Fig. 2, 4, 6).
         """
         config = self.run_config(schema)
         parties = {name: Party(name, own, config, rule.party) for name, own in rows.items()}
@@ -155,7 +159,9 @@ class VFLGANTS(Synthesizer):
         if best is not None:
             best.compare()
             best.restore()
-        return parties
+        for party in parties.values():
+            party.settle()
+        return parties, {} if best is None else {"awd": np.array(best.distances)}
 
     def released_arrays(
         self, schema: Schema, facts: Facts, generators: Mapping[str, Mapping[str, np.ndarray]]
@@ -166,6 +172,7 @@ class VFLGANTS(Synthesizer):
             named = generators[columns.party].items()
             arrays |= {f"{PARTY}{place}.{name}": np.asarray(array) for name, array in named}
         arrays["nodes"] = np.zeros((0, NODES))
+        arrays[_WAVES] = np.array([self.run_config(schema).frequencies or 0])
         if facts.marginals:  # quantiles by which scores are calibrated
             rng, share = np.random.default_rng(self.seed), facts.label_share
             classes = rng.choice(len(share), size=num_pooled(schema, _POOL), p=share / share.sum())
@@ -216,7 +223,8 @@ class VFLGANTS(Synthesizer):
 
         Parameters are those of discriminators, extractors and the shared discriminator.
         """
-        event, recipe, steps = modes.training_event(plan), self.recipe, schema.num_steps
+        event, recipe = modes.training_event(plan), self.recipe
+        steps = self.run_config(schema).frequencies or schema.num_steps
         sizes = [own.num_attributes for own in partition(schema)]
         with meta_device():
             shared = SharedDiscriminator(recipe.features * len(sizes), recipe.shared_widths)
@@ -246,15 +254,16 @@ class VFLGANTS(Synthesizer):
         """Returns (series, static columns) in working scale: every party generates its own from one latent."""
         schema = encoding.schema
         config, columns = self.run_config(schema), partition(schema)
+        waves = int(arrays[_WAVES][0]) if _WAVES in arrays else 0
         noise = rng.standard_normal((len(classes), LATENT))
         hot = np.eye(config.num_classes)[classes] if config.num_classes else np.zeros((len(classes), 0))
         latent = torch.from_numpy(np.concatenate([noise, hot], 1).astype(np.float32))
         parts = []
         for place, own in enumerate(columns):
-            module = AttributeGenerators(own.num_attributes, config.num_latent, schema.num_steps)
+            module = AttributeGenerators(own.num_attributes, config.num_latent, waves or schema.num_steps)
             load_arrays(module, arrays, f"{PARTY}{place}.")
             parts.append(generate(module, latent).numpy())
-        return joined(columns, tuple(parts), encoding)
+        return joined(columns, tuple(parts), encoding, waves=waves > 0)
 
     def _config(self, schema: Schema) -> DPSGDConfig:
         """How units are sampled. Events change windows and do not remove them, which sampling does not amplify."""
@@ -281,14 +290,16 @@ class _Nearest:
         noise = torch.randn(len(self._real[0]), LATENT, generator=torch.Generator().manual_seed(config.seed))
         classes = torch.arange(len(noise)) % max(1, config.num_classes)
         self._latent = torch.cat([noise, torch.eye(config.num_classes)[classes]], 1) if config.num_classes else noise
-        self._least, self._kept = math.inf, [values.clone() for values in self._values]
+        self._kept = [values.clone() for values in self._values]
+        self.distances: list[float] = []  # of one checkpoint after another
 
     def compare(self) -> None:
         """Keeps the generators if they are nearer than any before."""
         made = (torch.sort(generate(own, self._latent), dim=0).values for own in self._generators)
         distance = sum(float((one - real).abs().mean()) for one, real in zip(made, self._real, strict=True))
-        if distance < self._least:
-            self._least, self._kept = distance, [values.clone() for values in self._values]
+        if distance < min(self.distances, default=math.inf):
+            self._kept = [values.clone() for values in self._values]
+        self.distances.append(distance)
 
     def restore(self) -> None:
         """Puts the nearest generators back."""

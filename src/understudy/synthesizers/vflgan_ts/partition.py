@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.fft import dct, idct
 
 from understudy.data import Channel, Panel, Schema
 from understudy.data.channels import num_codes
@@ -29,6 +30,7 @@ from understudy.synthesizers.vflgan_ts.published import Rows
 
 ALONE = "holder"  # name of the only party where no column names one
 _STRETCH = 2.0  # working scale per attribute scale
+_TILT = 1.0  # power of the frequency by which coefficients are weighted, chosen on simulated series
 _CHUNK = 4096  # series encoded at a time
 
 
@@ -64,35 +66,61 @@ def partition(schema: Schema) -> tuple[PartyColumns, ...]:
     return tuple(found)
 
 
-def rows_of(columns: PartyColumns, panel: Panel, encoding: Encoding) -> Rows:
+def rows_of(columns: PartyColumns, panel: Panel, encoding: Encoding, frequencies: int | None = None) -> Rows:
     """Returns a party's rows: attributes [row, attribute, step], and the class if it holds the label.
+
+    Args:
+        frequencies: How many weighted coefficients of a cosine transform take the place of the steps; None keeps them.
 
     Privacy: private; every row follows from its own series and from public facts.
     """
-    size = (panel.num_series, columns.num_attributes, panel.num_steps)
-    series = torch.empty(size)
+    stretches = _stretches(columns, encoding)[:, None]
+    series = torch.empty((panel.num_series, columns.num_attributes, frequencies or panel.num_steps))
     for begin in range(0, panel.num_series, _CHUNK):
         some = slice(begin, begin + _CHUNK)
         channels = encoding.series(panel, some)[:, :, list(columns.channels)].transpose(0, 2, 1)
         static = encoding.static(panel, some)[:, list(columns.static), None].repeat(panel.num_steps, axis=2)
-        series[some] = torch.from_numpy(np.concatenate([channels, static], axis=1))
-    series *= torch.from_numpy(_stretches(columns, encoding))[:, None]
+        shown = np.concatenate([channels, static], axis=1) * stretches
+        series[some] = torch.from_numpy(shown if frequencies is None else to_waves(shown, frequencies))
     hot = np.eye(num_classes(panel.schema), dtype=np.float32)[classes_of(panel)] if columns.label else None
     return Rows(series, torch.zeros(panel.num_series, 0) if hot is None else torch.from_numpy(hot))
 
 
 def joined(
-    columns: tuple[PartyColumns, ...], parts: tuple[np.ndarray, ...], encoding: Encoding
+    columns: tuple[PartyColumns, ...], parts: tuple[np.ndarray, ...], encoding: Encoding, *, waves: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns (working series [row, step, channel], static columns [row, column]) from all parties' attributes."""
-    num_rows, _, num_steps = parts[0].shape
+    """Returns (working series [row, step, channel], static columns [row, column]) from all parties' attributes.
+
+    Args:
+        waves: Whether attributes are coefficients, as `to_waves` made them.
+    """
+    num_rows, num_steps = len(parts[0]), encoding.schema.num_steps
     series, static = np.empty((num_rows, num_steps, encoding.num_channels)), np.empty((num_rows, encoding.num_static))
     for own, part in zip(columns, parts, strict=True):
-        working = part / _stretches(own, encoding)[:, None]
+        working = (from_waves(part, num_steps) if waves else part) / _stretches(own, encoding)[:, None]
         first = len(own.channels)
         series[:, :, list(own.channels)] = working[:, :first].transpose(0, 2, 1)
         static[:, list(own.static)] = working[:, first:].mean(axis=2)
     return series, static
+
+
+def to_waves(series: np.ndarray, frequencies: int) -> np.ndarray:
+    """Returns the first coefficients [..., frequency] of an orthonormal cosine transform of steps, weighted.
+
+    Privacy: row by row, by a public weight. Without it a critic has to learn that neighbouring steps belong together.
+    """
+    coefficients = dct(series, norm="ortho")[..., :frequencies]
+    return np.asarray(coefficients * _weights(frequencies, series.shape[-1]), dtype=np.float32)
+
+
+def from_waves(waves: np.ndarray, num_steps: int) -> np.ndarray:
+    """Returns the steps [..., step] of weighted coefficients; frequencies that were left out are 0."""
+    coefficients = waves / _weights(waves.shape[-1], num_steps)
+    return np.asarray(idct(coefficients, n=num_steps, norm="ortho"), dtype=np.float32)
+
+
+def _weights(frequencies: int, num_steps: int) -> np.ndarray:
+    return (1.0 + np.arange(frequencies)) ** _TILT / math.sqrt(num_steps)
 
 
 def _places(columns: tuple[Channel, ...], party: str) -> tuple[int, ...]:
@@ -148,10 +176,10 @@ def encoding_of(schema: Schema, facts: Facts) -> Encoding:
     return Encoding.of(schema, facts.marginals, linear_scales(schema, None))
 
 
-def own_rows(private: PrivateSeries, facts: Facts) -> Rows:
+def own_rows(private: PrivateSeries, facts: Facts, frequencies: int | None = None) -> Rows:
     """Returns a party's rows by what it has released about its columns; private."""
     (columns,) = partition(private.schema)
-    return rows_of(columns, private.panel, encoding_of(private.schema, facts))
+    return rows_of(columns, private.panel, encoding_of(private.schema, facts), frequencies)
 
 
 def joined_facts(schema: Schema, parts: Mapping[str, Facts]) -> Facts:

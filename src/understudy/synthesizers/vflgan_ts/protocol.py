@@ -33,6 +33,7 @@ from understudy.privacy import canonical
 from understudy.statistics.columns import num_labels
 from understudy.synthesizers.vflgan_ts.recipe import DROPOUT, LATENT, Recipe
 
+MAX_FREQUENCIES = 64
 END = "end"  # stage of the last answer
 _ONE_AT_A_TIME = threading.Lock()
 
@@ -167,6 +168,16 @@ class RunConfig:
         return LATENT + self.num_classes
 
     @property
+    def critic_steps(self) -> int:
+        """Iterations, each an update of all critics, for one update of the generators."""
+        return 5 if self.mode == "sound" else 1
+
+    @property
+    def frequencies(self) -> int | None:
+        """Coefficients in which attributes are learned in the mode `sound`; None for steps, as published."""
+        return min(self.schema.num_steps, MAX_FREQUENCIES) if self.mode == "sound" else None
+
+    @property
     def dropout(self) -> float:
         """Share of hidden numbers that are dropped; none where a guarantee is claimed."""
         return DROPOUT if self.mode in ("plain", "paper") else 0.0
@@ -185,8 +196,12 @@ class RunConfig:
         A run that was stopped ends earlier, because iterations that were counted and lost are not given back.
         """
         last = self.recipe.iterations if last is None else last
-        both = ("discriminate", "generate")
-        return [*(Stage(n, name) for n in range(done + 1, last + 1) for name in both), Stage(last, END)]
+        stages = []
+        for iteration in range(done + 1, last + 1):
+            stages.append(Stage(iteration, "discriminate"))
+            if iteration % self.critic_steps == 0 or iteration == last:
+                stages.append(Stage(iteration, "generate"))
+        return [*stages, Stage(last, END)]
 
 
 def greeting(num_rows: int) -> Frame:

@@ -56,6 +56,7 @@ Given = Mapping[str, Tensor]
 Answers = dict[str, dict[str, Tensor]]  # by party
 CLAIMED_EPSILON = 10.0  # what the published accounting is to claim: Tables 4 and 9
 _ORDERS = range(2, 257)
+_AVERAGED = 0.98  # decay of the average of generators in the mode `sound`
 _MECHANISMS = 2  # Theorem 4.3 counts an attribute's discriminator and its party's extractor
 
 
@@ -86,6 +87,7 @@ class Party:
         rate = recipe.learning_rate
         self.update = make_update(((self.discriminators, rate), (self.extractor, rate / 2)))
         self.generator_update = PlainUpdate(((self.generators, rate),))
+        self.average = self.generator_update.flat.values.clone()  # over updates, of the generators' parameters
 
     def side(self, before_iteration: Callable[[int], None], done: int = 0, last: int | None = None) -> PartySide:
         """Takes part in Algorithm 1 after the iterations that are done, up to the last one.
@@ -131,7 +133,14 @@ class Party:
         together = (features * given["fake"]).sum(1)
         losses = softplus(-self._logits(fake)).sum(1) + self._config.recipe.coupling * together
         self.generator_update.descend(losses.mean())  # Eq. 11, 14
+        weight = max(1 - _AVERAGED, min(1.0, self._config.critic_steps / now.iteration))
+        self.average.lerp_(self.generator_update.flat.values, weight)
         return given
+
+    def settle(self) -> None:
+        """Puts the average of the generators in their place where noise makes the last ones no better than others."""
+        if self._config.mode == "sound":
+            self.generator_update.flat.values.copy_(self.average)
 
     def _received(self, answer: Frame, then: Stage, slopes: Mapping[str, int]) -> Given:
         """Returns the tensors of an answer: slopes of the rows just sent, and what the next stage needs."""

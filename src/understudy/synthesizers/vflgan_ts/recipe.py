@@ -20,7 +20,8 @@ class Recipe:
     """Size and training of the networks.
 
     Attributes:
-        iterations: Updates of the generators.
+        iterations: Updates of the critics. In the mode `sound` each is charged, and generators get one for five; else
+            one for one.
         batch: Synthetic rows per iteration, and the expected number of private ones.
         learning_rate: Of generators and attribute discriminators; extractors and the shared discriminator get half.
         features: Features by which a party shows a row to the aggregator; widths of all discriminators follow from it.

@@ -208,11 +208,14 @@ def test_private_series_are_encoded_once_per_run_and_in_batches_of_one_size(coun
 
 def test_the_number_of_candidates_does_not_follow_the_private_number() -> None:
     shapes = [
-        {name: array.shape for name, array in fit(PETS(), make_panel(plain_schema(), number)).arrays.items()}
+        {
+            name: array.shape
+            for name, array in fit(PETS(selection="votes"), make_panel(plain_schema(), number)).arrays.items()
+        }
         for number in (1, 250)
     ]
     assert shapes[0] == shapes[1]
-    more = fit(PETS(), make_panel(plain_schema(population=DeclaredPopulation(50_000)), 250)).arrays
+    more = fit(method, make_panel(plain_schema(population=DeclaredPopulation(50_000)), 250)).arrays
     assert more["population.group"].shape != shapes[0]["population.group"]
 
 
@@ -365,13 +368,15 @@ def test_the_outlook_says_when_noise_swamps_the_votes() -> None:
     paper = Recipe(iterations=61, schedule=TRAFFIC, population=8549, neighbours=1)
     swamped = PETS(scale="bounds", recipe=paper).outlook(schema, Guarantee(0.7, 1e-5))[0]
     assert "expected votes per bin 1, noise 40.4: this run would be guided by the public prior only" in swamped
-    fine = PETS().outlook(schema, Guarantee(2.0, 1e-6))[0]
+    fine = PETS(selection="votes").outlook(schema, Guarantee(2.0, 1e-6))[0]
     assert "prior only" not in fine
 
 
 def test_events_are_noisier_in_the_outlook() -> None:
     entity, event = (
-        PETS(window_steps=4).outlook(plain_schema(unit=PrivacyUnit(column="home", kind=kind)), BUDGET)[0]
+        PETS(window_steps=4, selection="votes").outlook(
+            plain_schema(unit=PrivacyUnit(column="home", kind=kind)), BUDGET
+        )[0]
         for kind in ("entity", "event")
     )
     assert _noise(event) >= 1.9 * _noise(entity)

@@ -214,3 +214,25 @@ def test_a_ballot_shows_the_context_of_all_and_never_that_of_somebody() -> None:
         assert np.array_equal(shared.arrays[PUBLIC_CONTEXT], shared_context(rich_schema()))
     own, _ = opened(make_panel(rich_schema(), own_context=True))
     assert own.arrays[PUBLIC_CONTEXT].shape == (0, 0)
+
+
+def test_public_series_are_the_first_candidates_where_both_sides_have_them(tmp_path: Path) -> None:
+    public, other = tmp_path / "public.npy", tmp_path / "other.npy"
+    np.save(public, 5 + np.random.default_rng(6).random((120, 8, 1)))
+    np.save(other, np.zeros((120, 8, 1)))
+    method = PETS(selection="votes", start="public", scale="bounds", public=str(public))
+    panel = make_panel(plain_schema())
+    ballot, ledger = opened(panel, method)
+    for wrong in (None, other):
+        with pytest.raises(InputError, match="other public series"):
+            two_places.begin(ballot, "general", wrong)
+    state = two_places.begin(ballot, "general", public)
+    proposal = two_places.evolved(state)
+    assert isinstance(proposal, Message)
+    with pytest.raises(InputError, match="other public series"):
+        two_places.answer(proposal, [panel], panel.schema, ledger, NOISE)
+    answered = two_places.answer(proposal, [panel], panel.schema, ledger, NOISE, public=public)
+    release = two_places.evolved(two_places.advance(state, answered))
+    assert isinstance(release, Release)
+    assert "pets public table" in release.certificate.public_inputs
+    assert release.sample(10).values.mean() == pytest.approx(5.5, abs=1.0)

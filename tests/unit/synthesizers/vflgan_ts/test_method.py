@@ -108,6 +108,13 @@ def test_real_rows_choose_no_checkpoint_where_a_guarantee_is_claimed(
     assert bool(seen) == chosen
 
 
+def test_distances_of_all_checkpoints_are_released_where_no_unit_is_protected() -> None:
+    found = {mode: fit(method(mode=mode)).arrays for mode in ("sound", "plain")}
+    assert len(found["plain"]["awd"]) >= 2
+    assert (found["plain"]["awd"] > 0).all()
+    assert "awd" not in found["sound"]
+
+
 @pytest.mark.parametrize("mode", ["plain", "paper"])
 def test_a_mode_that_protects_nobody_is_refused_on_a_finite_budget(mode: str) -> None:
     ledger = Ledger.in_memory(Guarantee(EPSILON, DELTA))

@@ -158,3 +158,26 @@ def test_rows_of_parties_are_those_of_the_joined_table() -> None:
         expected = rows_of(columns, panel(), encoding)
         np.testing.assert_allclose(own.series.numpy(), expected.series.numpy(), rtol=1e-5, atol=1e-6)
         np.testing.assert_array_equal(own.label.numpy(), expected.label.numpy())
+
+
+@pytest.mark.parametrize("num_steps", [1, 2, 7, 24])
+def test_waves_say_all_that_steps_say(num_steps: int) -> None:
+    series = np.random.default_rng(0).standard_normal((5, 3, num_steps)).astype(np.float32)
+    waves = parts.to_waves(series, num_steps)
+    assert waves.shape == series.shape
+    np.testing.assert_allclose(parts.from_waves(waves, num_steps), series, atol=1e-5)
+
+
+def test_fewer_waves_keep_what_is_slow() -> None:
+    clock = np.arange(200) / 200
+    slow, fast = np.cos(2 * np.pi * 3 * clock), np.cos(2 * np.pi * 80 * clock)
+    series = (slow + fast)[None, None].astype(np.float32)
+    kept = parts.from_waves(parts.to_waves(series, 64), 200)[0, 0]
+    assert np.abs(kept - slow).mean() < 0.1
+    assert np.abs(kept - slow - fast).mean() > 0.4
+
+
+def test_a_row_of_waves_follows_from_its_own_series() -> None:
+    series = np.random.default_rng(1).standard_normal((6, 2, 24)).astype(np.float32)
+    alone = np.concatenate([parts.to_waves(series[[row]], 16) for row in range(6)])
+    np.testing.assert_array_equal(parts.to_waves(series, 16), alone)

@@ -3,8 +3,10 @@
 import pytest
 import torch
 
+from tests.unit.synthesizers.vflgan_ts.toy import schema
 from understudy.errors import InputError
-from understudy.synthesizers.vflgan_ts.protocol import Frame
+from understudy.synthesizers.vflgan_ts.protocol import Frame, RunConfig
+from understudy.synthesizers.vflgan_ts.recipe import Recipe
 
 SHAPES = {"real": (2, 3), "rows": (None,)}
 
@@ -62,3 +64,21 @@ def test_numbers_that_are_none_are_refused(bad: float) -> None:
     values[1, 1] = bad
     with pytest.raises(InputError, match=r"'bank'.*not finite"):
         frame(real=values).expect(7, "discriminate", SHAPES, sender="bank")
+
+
+def test_critics_of_sound_take_five_steps_for_one_of_the_generators() -> None:
+    """Each is an iteration of its own, which is charged; as published, both take turns."""
+    recipe = Recipe(iterations=11)
+    sound, plain = (
+        [stage.name for stage in RunConfig(schema(), recipe, mode, 0).stages()] for mode in ("sound", "plain")
+    )
+    assert (sound.count("discriminate"), sound.count("generate")) == (11, 3)
+    assert sound[-3:] == ["discriminate", "generate", "end"]  # generators come last, however few iterations there are
+    assert sound[:7] == [*["discriminate"] * 5, "generate", "discriminate"]
+    assert plain == [*["discriminate", "generate"] * 11, "end"]
+
+
+def test_a_run_that_goes_on_keeps_the_turns() -> None:
+    config = RunConfig(schema(), Recipe(iterations=10), "sound", 0)
+    assert config.stages(done=7) == config.stages()[-5:]
+    assert [stage.name for stage in config.stages(done=7)] == [*["discriminate"] * 3, "generate", "end"]

@@ -1,6 +1,7 @@
 """In the mode `sound` one unit moves all blocks together by at most C, and every parameter that saw it is noised."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -205,3 +206,14 @@ def _slopes(held: dict[str, Rows]) -> Tensor:
         ),
     )
     return torch.cat(found, 1)
+
+
+def test_the_generators_of_sound_are_averaged_over_updates_and_those_of_other_modes_are_the_last() -> None:
+    for mode in ("sound", "plain"):
+        run = world(rows(), replace(SMALL, iterations=40), mode=mode)
+        converse(*run.sides)
+        party = run.parties["bank"]
+        last = party.generator_update.flat.values.clone()
+        party.settle()
+        assert torch.equal(party.generator_update.flat.values, party.average if mode == "sound" else last)
+        assert (party.average - last).abs().max() > 1e-6
