@@ -74,7 +74,7 @@ def test_a_record_gives_an_internal_page_and_a_public_one(released: Clinic, tmp_
     [
         (lambda record: record.unlink(), 3, "nothing is at"),
         (lambda record: record.write_text(record.read_text()[:-40]), 2, "Write it again"),
-        (lambda record: record.write_text(record.read_text().replace('"format":1', '"format":7')), 2, "format 1"),
+        (lambda record: record.write_text(record.read_text().replace('"format":2', '"format":7')), 2, "format 2"),
         (lambda record: record.write_bytes(b"\xff\xfe\x00"), 2, "not text"),
     ],
 )
