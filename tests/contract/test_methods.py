@@ -21,6 +21,7 @@ from understudy.synthesizers.vflgan_ts.recipe import Recipe as VerticalRecipe
 
 # Methods that would take minutes over the suite, with as little work as shows what they do.
 SMALL: dict[str, Synthesizer] = {
+    "pets": PETS(selection="mean"),
     "pets, votes": PETS(recipe=Recipe(iterations=2, population=24, lookahead=1)),
     "dit": DiT(
         recipe=DiTRecipe(network=Network(width=8, depth=1, num_heads=2), iterations=4, draws=1), sampling_steps=2

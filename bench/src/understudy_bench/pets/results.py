@@ -85,8 +85,8 @@ def households(scale: str, data_root: Path | None, progress: Progress, cells: Ce
             private=private, reference=reference, unseen=unseen, sampled=judged, effort=_effort(scale)
         ),
         contenders=(
-            Contender(name="pets, mean embedding alone", method=PETS(scale="bounds")),
-            Contender(name="pets, mean embedding", method=PETS()),
+            Contender(name="pets, mean embedding alone", method=PETS(scale="bounds", selection="mean")),
+            Contender(name="pets, mean embedding", method=PETS(selection="mean")),
             Contender(name="pets, votes alone", method=PETS(scale="bounds", selection="votes"), epsilons=(CENTRAL,)),
             Contender(name="pets, votes", method=PETS(selection="votes"), epsilons=(CENTRAL,)),
             Contender(name="pets, population 2,000", method=PETS(recipe=_QUICK), epsilons=(CENTRAL,)),

@@ -91,6 +91,7 @@ class PETS(Synthesizer):
         public: File of a public table with the same columns; for `start` and `scale`, and for the levels of rules.
         class_shares: Declared shares of the classes, in the order of the label's categories; None buys them.
         selection: "mean" releases one noisy mean embedding, "votes" one histogram of votes per iteration, as published.
+            None takes the mean where public series are the start and no recipe is given.
         recipe: Numbers of the voting loop; None takes those that suit the start.
         seed: Seed of everything but privacy noise.
     """
@@ -114,7 +115,8 @@ class PETS(Synthesizer):
     def __post_init__(self) -> None:
         require_one_of(self, start=("rules", "public"), scale=("bought", "bounds", "public"))
         if self.selection is None:
-            object.__setattr__(self, "selection", "mean" if self.recipe is None else "votes")
+            mean = self.recipe is None and self.start == "public"
+            object.__setattr__(self, "selection", "mean" if mean else "votes")
         require_one_of(self, selection=("mean", "votes"))
         if self.selection == "votes":
             object.__setattr__(self, "recipe", self.settings)

@@ -17,6 +17,8 @@ from understudy.synthesizers.pets import PETS
 from understudy.synthesizers.pets.recipe import Recipe
 from understudy.synthesizers.pets.reweighting import FEATURES, LABEL, Features, maximum_entropy, mean_embedding
 
+MEAN = PETS(selection="mean")
+
 
 @pytest.fixture(autouse=True)
 def counter(monkeypatch: pytest.MonkeyPatch) -> Counter:
@@ -86,17 +88,17 @@ def test_no_candidate_stands_for_many() -> None:
 @pytest.mark.parametrize("max_series", [1, 3])
 def test_one_unit_moves_the_mean_by_at_most_its_bound(max_series: int) -> None:
     panel = make_panel(rich_schema(unit=PrivacyUnit(column="home", max_series=max_series)), 40)
-    first = tape_of(panel, PETS())
+    first = tape_of(panel, MEAN)
     assert first.labels.count(LABEL) == 1
     for neighbour in (panel.take_units(np.arange(1, 40)), one_unit_more(panel)):
-        moved = first.distances(tape_of(neighbour, PETS(), frozen=first))
+        moved = first.distances(tape_of(neighbour, MEAN, frozen=first))
         assert max(moved.values()) <= 1 + 1e-9
         assert moved[LABEL] > (0.9 if max_series == 1 else 0.2)
 
 
 def test_an_event_moves_the_mean_by_at_most_its_bound() -> None:
     schema = plain_schema(unit=PrivacyUnit(column="home", kind="event", event_steps=2))
-    panel, method = make_panel(schema, 40), PETS(window_steps=3)
+    panel, method = make_panel(schema, 40), PETS(window_steps=3, selection="mean")
     values = np.array(panel.values)
     values[7, 2:4] = 20.0  # another reading in two consecutive steps, in two windows of three
     first = tape_of(panel, method)
@@ -108,7 +110,7 @@ def test_one_more_unit_changes_no_other_units_vector() -> None:
     schema, rng = plain_schema(), np.random.default_rng(0)
     panel = make_panel(schema, 300)
     bought = _bought(panel)
-    here = PETS(scale="bounds").prepared(schema, bought, 24, rng)
+    here = PETS(scale="bounds", selection="mean").prepared(schema, bought, 24, rng)
     features = Features.around(here.environment.embed(here.population.series, here.population.static), rng)
     statistic = mean_embedding(here.encoding, here.environment, features)
 
@@ -122,28 +124,28 @@ def test_one_more_unit_changes_no_other_units_vector() -> None:
 
 
 def _bought(panel: Panel) -> dict[str, np.ndarray]:
-    release = fit(PETS(scale="bounds"), panel)
+    release = fit(PETS(scale="bounds", selection="mean"), panel)
     return {name: release.arrays[name] for name in release.arrays if "." not in name and name != "nodes"}
 
 
 def test_the_released_arrays_are_a_function_of_the_answers_alone() -> None:
     """Other people, same answers: bit by bit the same release."""
-    first = tape_of(make_panel(rich_schema(), 50), PETS(), noise=None)
-    other = tape_of(make_panel(rich_schema(), 33, seed=8), PETS(), frozen=first)
+    first = tape_of(make_panel(rich_schema(), 50), MEAN, noise=None)
+    other = tape_of(make_panel(rich_schema(), 33, seed=8), MEAN, frozen=first)
     assert set(first.arrays) == set(other.arrays)
     for name, array in first.arrays.items():
         np.testing.assert_array_equal(array, other.arrays[name])
 
 
 def test_sizes_follow_from_the_declared_population_alone() -> None:
-    shapes = [fit(PETS(), make_panel(plain_schema(), number)).arrays["population.group"].shape for number in (1, 250)]
+    shapes = [fit(MEAN, make_panel(plain_schema(), number)).arrays["population.group"].shape for number in (1, 250)]
     assert shapes[0] == shapes[1]
-    more = fit(PETS(), make_panel(plain_schema(population=DeclaredPopulation(2000)), 250)).arrays
+    more = fit(MEAN, make_panel(plain_schema(population=DeclaredPopulation(2000)), 250)).arrays
     assert more["population.group"].shape != shapes[0]
 
 
 def test_the_plan_costs_the_guarantee_and_never_more() -> None:
-    plan = PETS().plan(rich_schema(), BUDGET)
+    plan = MEAN.plan(rich_schema(), BUDGET)
     assert 0.99 * BUDGET.epsilon < plan.epsilon() <= BUDGET.epsilon
     assert plan.executions(LABEL) == 1
 
@@ -157,24 +159,28 @@ def test_the_mean_draws_the_pool_towards_the_private_series_class_by_class() -> 
     level = np.where(label == 0, low + 0.2 * (high - low), low + 0.8 * (high - low))
     values = np.array(panel.values)
     values[:, :, 0] = np.where(np.isnan(values[:, :, 0]), np.nan, level[:, None])
-    release = fit(PETS(scale="bounds"), panel.with_values(values.astype(np.float32)), NoiseSource.constant(0))
+    release = fit(
+        PETS(scale="bounds", selection="mean"), panel.with_values(values.astype(np.float32)), NoiseSource.constant(0)
+    )
     means = [np.nanmean(release.sample(200, label=own).values[:, :, 0]) for own in ("flat", "night")]
     assert means[0] < low + 0.45 * (high - low) < low + 0.55 * (high - low) < means[1]
 
 
-def test_a_recipe_is_for_votes_and_chooses_them() -> None:
-    assert (PETS().selection, PETS().recipe) == ("mean", None)
-    assert PETS(recipe=Recipe()).selection == "votes"
-    assert PETS.from_preset("votes").recipe is not None
+def test_the_mean_is_for_public_starts_unless_one_is_asked_for() -> None:
+    public = PETS(start="public", public="table.csv")
+    assert (public.selection, public.recipe) == ("mean", None)
+    assert PETS().selection == "votes"
+    assert replace(public, recipe=Recipe(), selection="votes").selection == "votes"
+    assert PETS.from_preset("votes", start="public", public="table.csv").recipe is not None
     assert PETS.from_preset("paper").selection == "votes"
     with pytest.raises(InputError, match="selection = 'votes'"):
         PETS(selection="mean", recipe=Recipe())
     with pytest.raises(InputError, match="mean, votes"):
         PETS(selection="both")
-    assert replace(PETS(), seed=3).selection == "mean"
+    assert replace(MEAN, seed=3).selection == "mean"
 
 
 def test_the_outlook_says_when_noise_swamps_the_mean() -> None:
-    few = PETS().outlook(plain_schema(population=DeclaredPopulation(30)), BUDGET)[0]
+    few = MEAN.outlook(plain_schema(population=DeclaredPopulation(30)), BUDGET)[0]
     assert "guided by the public prior only" in few
-    assert "prior only" not in PETS().outlook(plain_schema(population=DeclaredPopulation(50_000)), BUDGET)[0]
+    assert "prior only" not in MEAN.outlook(plain_schema(population=DeclaredPopulation(50_000)), BUDGET)[0]
