@@ -53,6 +53,12 @@ class UnknownSigner(CertificateError):
     exit_code = 5
 
 
+class RevokedSigner(CertificateError):
+    """All else holds, but the signing key was revoked here, or had expired when it signed."""
+
+    exit_code = 7
+
+
 class MissingData(UnderstudyError, FileNotFoundError):
     """Data that the caller has to bring is not there."""
 

@@ -46,7 +46,7 @@ class Cluster:
 Workers = int | Cluster  # processes of this machine, or a cluster's
 
 
-def workers_of(processes: int, cluster: str | None) -> Workers:
+def workers_of(processes: Workers, cluster: str | None) -> Workers:
     """Returns what the options `--workers` and `--cluster` say."""
     return processes if cluster is None else Cluster(cluster)
 

@@ -104,7 +104,28 @@ def test_a_foreign_signature_fails(release: Path, tmp_path: Path, home: Path, mo
     assert outcome.code == 5
     assert "signed" in outcome.err
     assert run("keys", "export", "--out", tmp_path / "holder.pub").code == 0
-    assert run("verify", release, "--trust", tmp_path / "holder.pub").code == 2
+    assert run("verify", release, "--trust", tmp_path / "holder.pub").code == 5
+    assert run("keys", "revoke", tmp_path / "stranger.pub", "--reason", "a stranger").code == 0
+    outcome = run("verify", release, "--trust", tmp_path / "stranger.pub")
+    assert outcome.code == 7
+    assert "a stranger" in outcome.err
+
+
+def test_a_sealed_key_is_made_rotated_and_followed(
+    release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UNDERSTUDY_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("UNDERSTUDY_PASSPHRASE", "correct horse")
+    assert run("keys", "create", "holder", "--passphrase").code == 0
+    assert run("keys", "export", "holder", "--out", tmp_path / "holder.pub").code == 0
+    assert run("keys", "rotate", "holder", "--out", tmp_path / "rotation", "--passphrase").code == 0
+    monkeypatch.setenv("UNDERSTUDY_HOME", str(tmp_path / "recipient"))
+    assert (
+        run("keys", "trust", tmp_path / "holder.pub", "--until", "2999-12-31", "--json").facts["until"] == "2999-12-31"
+    )
+    assert run("keys", "trust", tmp_path / "holder.pub", "--until", "soon").code == 2
+    assert run("keys", "trust", tmp_path / "rotation").code == 0
+    assert len(run("keys", "list", "--json").facts["keys"]) == 2
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """The report of the demo in a real browser: quiet, self-sufficient, usable by everybody."""
 
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from filelock import FileLock
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.e2e.commands import run
@@ -32,8 +34,21 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The demo's report, its public twin's kind, a comparison, and a page full of hostile names."""
-    folder = tmp_path_factory.mktemp("pages")
+    """The demo's report and certificate, its public twin's kind, a comparison, and a page full of hostile names.
+
+    Made once, however many processes share the tests.
+    """
+    run_of_tests = os.environ.get("PYTEST_XDIST_TESTRUNUID")
+    shared = tmp_path_factory.getbasetemp().parent / f"pages-{run_of_tests}"
+    folder = tmp_path_factory.mktemp("pages") if run_of_tests is None else shared
+    with FileLock(f"{folder}.lock"):
+        if not (folder / "comparison.html").exists():
+            _make_pages(folder)
+    demo = {"demo": folder / "demo" / "report.html", "certificate": folder / "demo" / "certificate.html"}
+    return demo | {name: folder / f"{name}.html" for name in ("public", "hostile", "comparison")}
+
+
+def _make_pages(folder: Path) -> None:
     outcome = run("demo", "--out", folder / "demo", "--n", "300", "--quiet")
     assert outcome.code == 0, outcome.err
     hostile = toy_record(name=HOSTILE)
@@ -44,8 +59,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
     for name, text in written.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
-    demo = {"demo": folder / "demo" / "report.html", "certificate": folder / "demo" / "certificate.html"}
-    return demo | {name: folder / f"{name}.html" for name in written}
 
 
 def opened(browser: Browser, path: Path, **options: Any) -> tuple[Page, list[str], list[str]]:

@@ -29,6 +29,11 @@ class Diary:
         """Notes one iteration of training."""
         self._add(_EXECUTED)
 
+    @property
+    def granted(self) -> int:
+        """Charges granted so far."""
+        return int(struct.unpack_from("q", self._shared, _GRANTED)[0])
+
     def read(self) -> tuple[int, int]:
         """Returns charges granted and executions, and starts a new page."""
         found = struct.unpack_from("qq", self._shared)

@@ -578,7 +578,7 @@ MUTANTS = (
         name="tabulated integers cut off at three deviations",
         why="seeded noise, on which tests rely, has no tail",
         file="privacy/noise.py",
-        before="reach = int(10 * scale) + 10",
+        before="reach = int((10 if gaussian else 40) * _checked(scale)) + 10",
         after="reach = int(3 * scale)",
         tests=(f"{TAILS}::test_discrete_gaussians_have_their_tails",),
     ),

@@ -235,8 +235,8 @@ MUTANTS = (
         name="a look without leave",
         why="rows of a private CSV file decide what the public draft says, although nobody allowed it",
         file="data/draft.py",
-        before="if path is not None and is_csv and peek:",
-        after="if path is not None and is_csv:",
+        before="if isinstance(file, Path) and is_csv and peek:",
+        after="if isinstance(file, Path) and is_csv:",
         tests=(DRAFT,),
     ),
     Mutant(

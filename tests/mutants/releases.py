@@ -3,6 +3,7 @@
 from tests.mutants.mutant import Mutant
 
 LEARNING = "tests/unit/synthesizers/spectral/test_learning.py"
+PRIOR = "tests/unit/synthesizers/spectral/test_prior.py"
 EVENTS = f"{LEARNING}::test_other_readings_in_an_event_move_each_statistic_by_at_most_its_bound"
 RELEASE = "tests/unit/synthesizers/test_release.py"
 METHODS = "tests/contract/test_methods.py::test_the_method_keeps_the_contract"
@@ -101,9 +102,41 @@ MUTANTS = (
         name="shares of gaps taken of the private count",
         why="the model of gaps follows the private number of units beside what was answered",
         file="statistics/queries.py",
-        before="noise, population = self.noise(ABSENCE, bound), self.private.population",
-        after="noise, population = self.noise(ABSENCE, bound), max(1, self.private.num_units)",
+        before="running = np.full(steps, float(self.private.population))",
+        after="running = np.full(steps, float(max(1, self.private.num_units)))",
         tests=("tests/unit/synthesizers/spectral/test_few_units.py",),
+    ),
+    Mutant(
+        name="private series as a prior",
+        why="statistics of private series pass without noise",
+        file="privacy/border.py",
+        before="    if panel.private:\n",
+        after="    if False:\n",
+        tests=(PRIOR,),
+    ),
+    Mutant(
+        name="prior scaled to the private count",
+        why="answers are drawn towards a figure that follows the private number of units",
+        file="statistics/queries.py",
+        before="public_mean(statistic, self.prior) * self.private.population",
+        after="public_mean(statistic, self.prior) * self.private.num_units",
+        tests=(PRIOR,),
+    ),
+    Mutant(
+        name="a release that nobody noised as a prior",
+        why="what it tells passes into a release that is certified private",
+        file="synthesizers/spectral/prior.py",
+        before="    if not release.certificate.is_private:\n",
+        after="    if False:\n",
+        tests=(PRIOR,),
+    ),
+    Mutant(
+        name="an earlier release that the certificate conceals",
+        why="a reader takes one epsilon for the whole of what two releases tell",
+        file="synthesizers/spectral/method.py",
+        before="earlier = self.prior is not None and prior.is_release(self.prior)",
+        after="earlier = False",
+        tests=(PRIOR,),
     ),
     Mutant(
         name="weights of moments tied to the private count",

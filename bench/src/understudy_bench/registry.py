@@ -47,6 +47,30 @@ BENCHMARKS: dict[str, Benchmark] = {
         "Simulated homes, entity level: marginals, categories, gaps, lengths and dynamics (target: about 10 minutes).",
         "spectral.households.households",
     ),
+    "structure-few": Benchmark(
+        "Forecasts by `spectral` on four tables of a few hundred units, ε = 0.5 to 2 (target: about 3 minutes).",
+        "structure.few",
+    ),
+    "structure-homes": Benchmark(
+        "Forecasts by `spectral` on 1,000 and 10,000 simulated homes, ε = 0.5 to 2 (target: about 10 minutes).",
+        "structure.some_homes",
+    ),
+    "structure-icu": Benchmark(
+        "Gaps, labels and a classifier on 8,000 simulated stays (target: about 5 minutes).",
+        "structure.intensive_care",
+    ),
+    "structure-tails": Benchmark(
+        "Heavy-tailed counts, the largest loads of homes, meters that never fall (target: about 10 minutes).",
+        "structure.tails",
+    ),
+    "structure-blind": Benchmark(
+        "The general suite of `spectral` and of `independent` on six tables of few units (target: about 10 minutes).",
+        "structure.against_blind",
+    ),
+    "structure-trees": Benchmark(
+        "Boosted trees that tell `spectral` from 10,000 simulated homes (target: about 5 minutes).",
+        "structure.trees",
+    ),
     "cost-scale": Benchmark(
         "Seconds and peak memory of `spectral` from Parquet at 10⁴, 10⁵ and 10⁶ series (target: a few minutes).",
         "cost.scale.scale_cost",

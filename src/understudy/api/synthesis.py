@@ -30,7 +30,7 @@ from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import SpendingPlan
 from understudy.synthesizers import Progress, Release, Synthesizer
-from understudy.workers import Cluster, Workers, require_workers
+from understudy.workers import Workers, require_workers, workers_of
 
 _MODEL_BYTES = 64 * 2**20
 _EXAMPLE = "us.synthesize(df, schema, epsilon=1, ledger='meters.ledger')"
@@ -143,7 +143,7 @@ class _Run:
             release = self.method.fit(
                 table,
                 self._limited(ledger),
-                workers=_workers(self.options),
+                workers=self._workers,
                 guarantee=self.guarantee,
                 noise=None if seed is None else NoiseSource.seeded(seed),
                 progress=lambda stage, share: progress(stage, 0.1 + 0.5 * share),
@@ -164,8 +164,12 @@ class _Run:
         if isinstance(self.data, Panel):
             return Table.of(replace(self.data, schema=self.schema))
         few = self.options.get("allow_few_units") is not None
-        workers = _workers(self.options)
+        workers = self._workers
         return table_of(self.data, self.schema, context=self.context, allow_few_units=few, workers=workers)
+
+    @property
+    def _workers(self) -> Workers:
+        return workers_of(self.options.get("workers", 1), self.options.get("cluster"))
 
     @property
     def _num_series(self) -> int:
@@ -217,7 +221,7 @@ def _prepared(
     contract, file = contract_for(data, schema, _EXAMPLE)
     existing_table(data, "data")
     followed = None if context is None else existing_table(context, "context")
-    require_workers(_workers(options))
+    require_workers(workers_of(options.get("workers", 1), options.get("cluster")))
     few, not_private = options.get("allow_few_units"), options.get("not_private", False)
     if few is not None and not few.strip():
         raise InputError("allow_few_units: the reason is expected; the certificate prints it.")
@@ -244,11 +248,6 @@ def _prepared(
         public_inputs={name: file_sha256(path) for name, path in public.items() if isinstance(path, Path)},
         options=options,
     )
-
-
-def _workers(options: RunOptions) -> Workers:
-    workers, cluster = options.get("workers", 1), options.get("cluster")
-    return Cluster(cluster) if cluster is not None else workers
 
 
 def _of_method(options: RunOptions) -> MethodOptions:

@@ -30,7 +30,7 @@ _COMMANDS = {
     "federate": "Train across several organisations, each side in a process of its own.",
     "ledger": "Show what was charged to a population and what is left; raise a budget.",
     "methods": "List the methods: a line each, what they need, and their options.",
-    "keys": "Make, list, export and trust the keys that sign certificates.",
+    "keys": "Make, list, export, rotate, trust and revoke the keys that sign certificates.",
     "data": "Make example data; partition large tables.",
     "demo": "Make invented homes, spend a budget on them, and show synthetic homes with their certificate.",
 }
@@ -65,7 +65,7 @@ def _loaded(name: str) -> Any:
 app = Commands(
     name="understudy",
     epilog="Exit codes: 0 done, 1 internal error, 2 bad input, 3 missing data or extra, 4 budget refused, "
-    "5 unknown signer, 6 certificate contradicted.",
+    "5 unknown signer, 6 certificate contradicted, 7 signer revoked or expired.",
     cls=_OnDemand,
     no_args_is_help=True,
     pretty_exceptions_enable=False,

@@ -158,7 +158,7 @@ def _certificates(release: Path) -> list[Path]:
 
 
 def _require_remembered(ledger: Ledger, certificate: Certificate, release: Path) -> None:
-    if certificate.ledger.get("kind") == "in-memory":
+    if certificate.ledger.get("kind") in ("in-memory", "scratch"):
         raise LedgerError(
             f"'{release}' was charged in memory only, so no ledger file contains it; its certificate says "
             f"'{certificate.status}'. `understudy ledger show` lists runs that are not private."

@@ -1,7 +1,7 @@
 """The entry point, and the one place where errors become messages and exit codes.
 
 Exit codes: 0 done, 1 internal error, 2 bad input, 3 missing data or extra, 4 budget refused, 5 unknown signer,
-6 certificate contradicted.
+6 certificate contradicted, 7 signer revoked or expired.
 """
 
 import json

@@ -8,7 +8,7 @@ import typer
 
 from understudy.api.places import existing, outside, unused, write
 from understudy.cli.console import Output, clean, table
-from understudy.errors import CertificateError, UnknownSigner
+from understudy.errors import CertificateError, RevokedSigner, UnknownSigner
 from understudy.privacy import keys
 from understudy.privacy.certificate import Certificate, Check
 from understudy.privacy.certificate import verify as check_all
@@ -33,7 +33,9 @@ def verify(
         typer.Option(metavar="NAME", help="Name of the signer: their key is recorded at first, and expected later."),
     ] = None,
 ) -> None:
-    """Recompute epsilon, file hashes and the signature; exit 2 if anything differs, 5 if the signer is unknown."""
+    """Recompute epsilon, file hashes and the signature; exit 2 if anything differs, 5 if the signer is
+    unknown, 7 if the key was revoked or had expired.
+    """
     certificate, checks = checked(release, trust)
     recorded = None
     if signer is not None:
@@ -95,7 +97,8 @@ def _refusal(release: Path, certificate: Certificate, checks: list[Check], facts
             "then --signer NAME records the key under that name, or --trust FILE takes the holder's public key.",
             **facts,
         )
-    return CertificateError(
+    kind = RevokedSigner if all(check.unknown or check.revoked for check in failed) else CertificateError
+    return kind(
         f"'{release}' does not hold: {', '.join(check.name for check in failed)}. "
         + " ".join(f"{check.name}: {check.detail.rstrip('.')}." for check in failed)
         + " Do not rely on it; download the release again.",

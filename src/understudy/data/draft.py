@@ -15,14 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
-import pyarrow.parquet as pq
 
 from understudy.data.channels import Binary, Categorical, Channel, Continuous, Integer, undeclared
 from understudy.data.dtypes import FLOAT_DTYPES, INTEGER_DTYPES, TEXT_DTYPES, TIMESTAMP, schema_dtype
-from understudy.data.io.databases import DatabaseTable, is_database
+from understudy.data.io.databases import DatabaseTable
 from understudy.data.io.frames import form_of, frame_types
-from understudy.data.io.sources import alike, csv_header, readable, unreadable, without_mark
-from understudy.data.io.stores import existing
+from understudy.data.io.sources import alike, csv_header, open_parquet, readable, unreadable, without_mark
+from understudy.data.io.stores import File, Place, existing, located, table_files
 from understudy.data.schema import (
     CHANNELS,
     BudgetDeclaration,
@@ -95,14 +94,15 @@ def draft(
     """Returns the draft that `Schema.draft` documents."""
     if isinstance(source, np.ndarray):
         return _draft_of_array(source, name or "population")
-    path = existing(Path(source)) if isinstance(source, str | Path) and not is_database(source) else None
-    is_csv, written = path is not None and path.suffix.lower() == ".csv", csv or CsvFormat()
-    with unreadable("table" if path is None else path.name):
-        arrow = _types(source, path, written)
+    place = located(source) if isinstance(source, str | Path) else None
+    file, written = None if place is None else _first_file(place), csv or CsvFormat()
+    is_csv = file is not None and file.suffix.lower() == ".csv"
+    with unreadable("table" if place is None else place.name):
+        arrow = frame_types(source) if file is None else _file_types(file, written)
         names = arrow.names  # decoded only now
     _check_names(names, columns_are_public=columns_are_public)  # before any row is looked at
-    if path is not None and is_csv and peek:
-        arrow = _peek_types(path, names, written)
+    if isinstance(file, Path) and is_csv and peek:
+        arrow = _peek_types(file, names, written)
     ignore, static = _listed(ignore, names, "ignore"), _listed(static, names, "static")
     arrow = pa.schema([field for field in arrow if field.name not in ignore])
     time = _column_named(time, names, "time") or _pick_time(arrow)
@@ -115,7 +115,7 @@ def draft(
     absent = {"population": True, "unit.column": unit is None, "time.column": time is None}
     untyped = [f"{c.name}.kind" for c in columns if pa.types.is_null(arrow.field(c.name).type)]
     return Schema(
-        name=name or (path.stem if path else DatabaseTable.at(source).name if is_database(source) else "population"),
+        name=name or ("population" if place is None else Path(place.name.replace("*", "")).stem),
         population=Population(),
         unit=PrivacyUnit(column=unit, dtype=_unit_dtype(unit, arrow)),
         time=_time(time, arrow, zone, series, from_text=is_csv),
@@ -376,18 +376,23 @@ def _draft_of_array(array: np.ndarray, name: str) -> Schema:
     )
 
 
-def _types(source: Any, path: Path | None, written: CsvFormat) -> pa.Schema:
+def _first_file(place: Place) -> File:
+    """Returns a file, or the first of a folder, whose columns are those of all."""
+    return table_files(place)[0] if place.is_dir() else existing(place)
+
+
+def _file_types(file: File, written: CsvFormat) -> pa.Schema:
     """Returns names and types of the columns; looks at no row."""
-    if path is None:
-        return DatabaseTable.at(source).types() if is_database(source) else frame_types(source)
-    suffix = path.suffix.lower()
+    if isinstance(file, DatabaseTable):
+        return file.types()
+    suffix = file.suffix.lower()
     if suffix == ".csv":
-        return pa.schema([(name, pa.null()) for name in csv_header(path, written)])
+        return pa.schema([(name, pa.null()) for name in csv_header(file, written)])
     if suffix == ".parquet":
-        return pq.read_schema(path)
+        return open_parquet(file).schema_arrow
     if suffix in (".arrow", ".feather"):
-        return pa.ipc.open_file(pa.memory_map(str(path))).schema
-    raise DataError(f"{path.name}: .csv, .parquet, .arrow or .feather is expected. Convert it.")
+        return pa.ipc.open_file(file.open("rb")).schema
+    raise DataError(f"{file.name}: .csv, .parquet, .arrow or .feather is expected. Convert it.")
 
 
 def _pick_time(arrow: pa.Schema) -> str | None:

@@ -126,6 +126,29 @@ class BudgetDeclaration:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Issuer:
+    """Who answers for releases; every certificate prints it.
+
+    Attributes:
+        name: The organisation that publishes.
+        purpose: What the synthetic data are for.
+        contact: Whom a recipient asks, such as a data protection officer.
+    """
+
+    name: str = ""
+    purpose: str = ""
+    contact: str = ""
+
+    def __post_init__(self) -> None:
+        check_fields(self, "issuer")
+
+    @property
+    def stated(self) -> dict[str, str]:
+        """What was filled in, by key."""
+        return {key: text for key, text in vars(self).items() if text}
+
+
+@dataclass(frozen=True, kw_only=True)
 class CsvFormat:
     """The format of every CSV file that is read or written with a schema.
 
@@ -185,6 +208,7 @@ class Schema:
         label: Name of the static categorical column that samples can be asked for.
         constraints: Facts that samples obey.
         budget: What may be spent in total.
+        issuer: Who answers for releases, as certificates print it.
         ignore: Columns of the table that reading leaves out.
         columns: Order of the table's columns; if empty: unit, series, time, channels, static.
         csv: How CSV files of this table are written.
@@ -207,6 +231,7 @@ class Schema:
     columns: tuple[str, ...] = ()
     csv: CsvFormat = field(default_factory=CsvFormat)
     frame: FrameForm | None = field(default=None, compare=False)
+    issuer: Issuer | None = None
     undecided: tuple[str, ...] = ()
     version: Literal[1] = 1
 
@@ -280,7 +305,7 @@ class Schema:
 
         Args:
             frame: A pandas or polars frame (also lazy), an Arrow table or dataset, a DuckDB relation, an array
-                [series, step, channel], or the path of a .csv, .parquet, .arrow or .feather file.
+                [series, step, channel], or the path or URL of a table as `open_table` takes it.
             unit: Column, or level of an index, that says whose rows they are; default: one picked by its name.
             time: Column, or level of an index, of times; default: one picked by its type or name.
             series: Column that distinguishes several series of one unit.
@@ -379,6 +404,8 @@ class Schema:
         parts += [self._todo("time.steps")]
         if self.csv != CsvFormat():
             parts.append("\n[csv]\n" + _changed_lines(self.csv))
+        if self.issuer is not None:
+            parts.append("\n[issuer]\n" + _changed_lines(self.issuer))
         if self.frame is not None:
             parts.append("\n[frame]\n" + _changed_lines(self.frame))
         for group in _GROUPS:
@@ -546,7 +573,7 @@ _TODO = {
 }
 _CONSTRAINTS: dict[str, Any] = {kind.kind: kind for kind in (NonNegative, Monotone, Sum, ZeroWhen)}
 _TABLES: dict[str, Any] = {"unit": PrivacyUnit, "time": Time, "csv": CsvFormat, "budget": BudgetDeclaration}
-_TABLES |= {"frame": FrameForm}
+_TABLES |= {"frame": FrameForm, "issuer": Issuer}
 _GROUPS = {"channels": CHANNELS, "static": CHANNELS, "context": CHANNELS, "constraints": _CONSTRAINTS}
 _ALWAYS = {"kind", "name", "low", "high", "categories", "frequency", "start", "steps"}  # written even if default
 _NEEDED = {Schema: ("version",), Time: ("frequency", "steps")}  # keys that a file has to hold although Python needs not

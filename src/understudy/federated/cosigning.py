@@ -30,7 +30,7 @@ from understudy.synthesizers.vflgan_ts.protocol import Documents, from_arrays, f
 
 FILES = (MODEL_FILE, FACTS_FILE, SCHEMA_FILE)
 # What depends on who issues a certificate, or on the machine; everything else has to be what a party would say itself.
-_OF_THE_ISSUER = {"ledger", "executed", "versions", "files", "parties", "signer", "signature", "noise"}
+_OF_THE_ISSUER = {"ledger", "executed", "versions", "files", "parties", "signer", "signature", "noise", "issued"}
 
 
 def claim(grant: Grant, contract: Contract) -> Certificate:

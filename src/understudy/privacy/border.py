@@ -147,6 +147,18 @@ def clipped_sum(
     return total
 
 
+def public_mean(statistic: Statistic, panel: Panel) -> NDArray[np.float64]:
+    """Return the mean over the units of a panel that is not private of what is summed over private ones, without noise.
+
+    **Privacy**: panels that are marked private are refused; nothing is charged for others.
+    """
+    if panel.private:
+        raise InputError(f"{statistic.label}: public series are expected as a prior, got private ones.")
+    step = lattice_step(statistic.bound, 0.0)
+    total = clipped_sum(statistic, step, statistic.contributions(panel), panel.unit)
+    return np.asarray(total * (step / max(1, panel.num_units)), dtype=np.float64)
+
+
 def clip_factors(lengths: NDArray[np.float64], bound: float) -> NDArray[np.float64]:
     """Return min(1, bound / length) for each unit; 0 where the length is not finite."""
     factors = np.divide(bound, lengths, out=np.ones(len(lengths)), where=lengths > bound)

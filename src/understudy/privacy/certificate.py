@@ -17,7 +17,7 @@ from understudy import display
 from understudy.data.type_checks import require_argument, require_path
 from understudy.errors import CertificateError, InputError, UnsupportedEvent
 from understudy.files import whole_file
-from understudy.privacy import accounting, canonical, keys
+from understudy.privacy import accounting, canonical, keys, store
 from understudy.privacy.budget import MAX_PRIVATE_EPSILON, at_most, check_delta
 from understudy.privacy.events import EXACT, Event, NonPrivate, PureDP, Relation, from_json, relation, to_json
 
@@ -32,6 +32,7 @@ _NOT_ALWAYS = (
     "marginal_obfuscation",
     "findings",
     "arithmetic",
+    "issued",
 )  # fields that are written only where they say something
 _VERSIONED = ("understudy", "dp-accounting", "opendp", "cryptography", "numpy", "scipy")
 _TOLERANCE = 0.01
@@ -75,6 +76,8 @@ class Certificate:
     """All claims about one release. Every field is public.
 
     Attributes:
+        issued: When (`at`, UTC, by the signer's clock) and, where the schema's `[issuer]` says so, by whom (`name`),
+            for what (`purpose`) and whom to ask (`contact`).
         parties: Organisations that made the release together, one entry each: `party`, its own `ledger` and what was
             `executed` of it, its key (`signer`) and its `signature`. Empty, and then not written, where one made it.
         arithmetic: For each label how its answers are computed: *exact*, whole numbers with exact discrete noise, or
@@ -113,6 +116,7 @@ class Certificate:
     marginal_obfuscation: tuple[str, ...] = ()
     findings: tuple[str, ...] = ()
     arithmetic: Mapping[str, str] = field(default_factory=dict)
+    issued: Mapping[str, str] = field(default_factory=dict)
     signer: str | None = None
     signature: str | None = None
 
@@ -322,6 +326,7 @@ def issue(
         threat_model=(*THREAT_MODEL, *trust),
         marginal_obfuscation=tuple(marginal_obfuscation),
         arithmetic=grant.arithmetic,
+        issued={"at": store.now(), **({} if schema.issuer is None else schema.issuer.stated)},
     )
     return replace(issued, status=status_of(issued, plan.events, cost))
 
@@ -368,13 +373,15 @@ class Check:
     """One question put to a certificate and its answer.
 
     Attributes:
-        unknown: Not ok only because the signing key is unknown on this computer.
+        unknown: Not ok only because the signing key is unknown on this computer, or not among those that were named.
+        revoked: Not ok only because the signing key was revoked on this computer or had expired.
     """
 
     name: str
     ok: bool
     detail: str
     unknown: bool = False
+    revoked: bool = False
 
 
 def verify(
@@ -395,15 +402,16 @@ def verify(
         checks += _check_figures(certificate, parsed_events(certificate))
     except (CertificateError, InputError) as problem:
         checks.append(Check("epsilon", False, str(problem)))
+    except (ArithmeticError, ValueError, UnsupportedEvent):  # of numbers that no mechanism has
+        checks.append(Check("epsilon", False, "no account of these events can be computed. Do not rely on it."))
     if directory is not None:
         checks.append(_check_files(certificate, Path(directory)))
     checks.append(_check_signature(certificate))
     trusted_keys = None if trusted_keys is None else tuple(trusted_keys)
     trusted = keys.trusted() if trusted_keys is None else trusted_keys
-    named = bool(trusted_keys)
-    checks.append(_check_signer(certificate.signer, trusted, named=named))
+    checks.append(_check_signer(certificate.signer, trusted, certificate.issued))
     message = cosigned_bytes(certificate) if certificate.parties else b""
-    return checks + [_check_party(entry, message, trusted, named=named) for entry in certificate.parties]
+    return checks + [_check_party(entry, message, trusted, certificate.issued) for entry in certificate.parties]
 
 
 def _check_figures(certificate: Certificate, events: tuple[Event, ...]) -> list[Check]:
@@ -492,26 +500,30 @@ def is_as_signed(certificate: Certificate) -> bool:
 
 
 def _check_party(
-    entry: Mapping[str, Any], message: bytes, trusted: tuple[keys.PublicKey, ...], *, named: bool
+    entry: Mapping[str, Any], message: bytes, trusted: tuple[keys.PublicKey, ...], issued: Mapping[str, str]
 ) -> Check:
     """One of several organisations: it signed just this certificate, with a key that is trusted here."""
     name, signer = f"party {entry.get('party')}", str(entry.get("signer"))
     if not keys.is_signed_by(signer, str(entry.get("signature")), message):
         return Check(name, False, "did not sign this certificate, or it was edited since")
-    return replace(_check_signer(signer, trusted, named=named), name=name)
+    return replace(_check_signer(signer, trusted, issued), name=name)
 
 
-def _check_signer(signer: str | None, trusted: tuple[keys.PublicKey, ...], *, named: bool) -> Check:
-    """Whether a known key signed; if keys were named for this question, another one contradicts and is not unknown."""
+def _check_signer(signer: str | None, trusted: tuple[keys.PublicKey, ...], issued: Mapping[str, str]) -> Check:
+    """Whether a key signed that is known, was not revoked here, and had not expired on the day that is stated."""
     if signer is None:
         return Check("signer", False, "the certificate is not signed")
-    mark = keys.fingerprint(signer)
-    for key in trusted:
-        if key.hexadecimal == signer:
-            return Check("signer", True, f"{key.name}, {mark}")
-    if named:
-        return Check("signer", False, f"another key than expected: {mark}. Trust it with `understudy keys trust FILE`.")
-    return Check("signer", False, f"unknown here: {mark}. `understudy keys trust FILE` records a key", unknown=True)
+    mark, revoked = keys.fingerprint(signer), keys.revocation(signer)
+    if revoked is not None:
+        return Check("signer", False, f"revoked here: {mark}, {revoked}", revoked=True)
+    key = next((key for key in trusted if key.hexadecimal == signer), None)
+    if key is None:
+        told = f"unknown: {mark}. `understudy keys trust FILE` records a key"
+        return Check("signer", False, told, unknown=True)
+    if key.until is not None and not issued.get("at", "~")[:10] <= key.until:
+        told = f"{key.name}, {mark}, expired on {key.until}, before the certificate says that it was issued"
+        return Check("signer", False, told, revoked=True)
+    return Check("signer", True, f"{key.name}, {mark}")
 
 
 def _agrees(stated: float, found: float) -> bool:

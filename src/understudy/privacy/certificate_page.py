@@ -190,6 +190,7 @@ def _accountability(certificate: Certificate) -> list[tuple[str, str]]:
     return [
         ("Ledger", f"{kind}, composition {composition}, head {str(head)[:16]}…"),
         ("Released files", f"{len(certificate.files)}, each listed with its sha256 in certificate.json"),
+        *((f"Issuer: {key}" if key != "at" else "Issued at", told) for key, told in certificate.issued.items()),
         ("Signed by", signer),
         *parties,
         ("Software", ", ".join(f"{name} {number}" for name, number in certificate.versions.items())),

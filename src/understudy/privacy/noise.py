@@ -29,24 +29,12 @@ _live: "weakref.WeakSet[NoiseSource]" = weakref.WeakSet()
 Size = int | tuple[int, ...]
 
 
-def tabulated_gaussian(scale: float, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The same distribution by inversion of a table, to double precision; reproducible, for tests."""
-    reach = int(10 * scale) + 10
+def tabulated(kind: str, scale: float, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The same distributions by inversion of a table, to double precision; reproducible, for tests."""
+    gaussian = kind == "gaussian"
+    reach = int((10 if gaussian else 40) * _checked(scale)) + 10
     support = np.arange(-reach, reach + 1)
-    return _invert(support, np.exp(-(support**2) / (2 * _checked(scale) ** 2)), uniforms)
-
-
-def tabulated_laplace(scale: float, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The same distribution by inversion of a table, to double precision; reproducible, for tests."""
-    reach = int(40 * scale) + 10
-    support = np.arange(-reach, reach + 1)
-    return _invert(support, np.exp(-np.abs(support) / _checked(scale)), uniforms)
-
-
-def _invert(
-    support: NDArray[np.int64], weights: NDArray[np.float64], uniforms: NDArray[np.float64]
-) -> NDArray[np.int64]:
-    cumulative = np.cumsum(weights)
+    cumulative = np.cumsum(np.exp(-(support**2) / (2 * scale**2) if gaussian else -np.abs(support) / scale))
     places = np.searchsorted(cumulative, uniforms * cumulative[-1], side="right")
     chosen: NDArray[np.int64] = support[np.minimum(places, len(support) - 1)]
     return chosen
@@ -173,8 +161,7 @@ class NoiseSource:
             return np.full(size, round(scale * self._constant), dtype=np.int64)
         if self.is_secure:
             return _draw(_measurement(kind, _checked(scale)), int(np.prod(size))).reshape(size)
-        tabulated = tabulated_gaussian if kind == "gaussian" else tabulated_laplace
-        return tabulated(scale, self.uniform(size))
+        return tabulated(kind, scale, self.uniform(size))
 
     def _fill_normals(self, out: NDArray[np.float64]) -> None:
         """Marsaglia's polar form of Box & Muller: no sine, and no pair is used twice."""

@@ -17,12 +17,13 @@ import numpy as np
 from scipy.fft import dct
 from scipy.special import chdtri, ndtri
 
-from understudy.data import Schema, Time
-from understudy.data.timegrid import season_steps
+from understudy.data import Schema
+from understudy.data.timegrid import parse_frequency, season_steps
 from understudy.statistics.series import to_frequencies, to_steps
 
 _MOST_WAVES = 24  # harmonics of a season that get exact waves
-_WEEKS = 7  # days in the season above a day
+WEEK_DAYS = 7  # in the season above a day
+_DAY = 86_400_000_000  # microseconds
 _LEVEL, _SLOW = 0.40, 0.15  # prior shares of energy where there is a season
 _HARMONICS = (0.14, 0.06, 0.05, 0.03, 0.01)  # by octave of the harmonic, halved beyond
 _BETWEEN = (0.05, 0.04, 0.04, 0.03, 0.02)  # by octave above one wave a season, halved beyond
@@ -100,18 +101,23 @@ class Basis:
 
 
 def basis_of(schema: Schema) -> Basis:
-    """Returns the basis for a schema's time axis; series without a common clock have no season in common."""
-    clocked = schema.time.align == "calendar" and schema.unit.protects_a_person
-    return _basis(schema.num_steps, _seasons(schema.time, schema.num_steps) if clocked else ())
+    """Returns the basis for a schema's time axis."""
+    return _basis(schema.num_steps, seasons_of(schema))
 
 
-def _seasons(time: Time, steps: int) -> tuple[int, ...]:
-    """Returns the steps of the seasons that fit twice, the shortest first."""
-    first = season_steps(time, steps)
-    if first is None:
+def seasons_of(schema: Schema) -> tuple[int, ...]:
+    """Returns the steps of the seasons that fit twice, the shortest first; none without a common clock."""
+    steps = schema.num_steps
+    first = season_steps(schema.time, steps)
+    if first is None or schema.time.align != "calendar" or not schema.unit.protects_a_person:
         return ()
-    day = season_steps(time, 10**6) == first and time.frequency[-1] in "nshu"
-    return (first, _WEEKS * first) if day and 2 * _WEEKS * first <= steps else (first,)
+    return (first, WEEK_DAYS * first) if has_days(schema) and 2 * WEEK_DAYS * first <= steps else (first,)
+
+
+def has_days(schema: Schema) -> bool:
+    """Says whether the first season is a day."""
+    width = parse_frequency(schema.time.frequency).microseconds
+    return 0 < width < _DAY
 
 
 @lru_cache(maxsize=16)

@@ -13,7 +13,7 @@ from scipy.special import ndtr
 
 from understudy.data import Schema
 from understudy.data.timegrid import hours_of_day, parse_frequency
-from understudy.statistics.basis import basis_of
+from understudy.statistics.basis import WEEK_DAYS, Basis, basis_of, has_days, seasons_of
 from understudy.statistics.columns import context_summary, num_labels, single_columns
 from understudy.statistics.gaps import length_edges, sample_lengths, sample_missing
 from understudy.statistics.marginals import SCORE_LIMIT, Marginal, bounded_scores, joined_marginals, split_marginals
@@ -23,7 +23,10 @@ _HALF = NUM_CELLS // 2
 _SIZES = SCORE_LIMIT * 2.0 ** (-np.arange(_HALF - 1, -1, -1) / 4)  # quarter octaves: small levels matter as large do
 LEVEL_EDGES = np.concatenate([-_SIZES[::-1], [0.0], _SIZES])
 VOLATILITY_EDGES = np.linspace(-7.0, 2.0, NUM_CELLS + 1)
+SHOCK_EDGES = 4 * LEVEL_EDGES
+NODE_RANKS = np.concatenate([[0.0], ndtr(np.linspace(-4.25, 4.25, 1023)), [1.0]])  # of synthetic scores; dense at ends
 _COORDINATE_LIMIT = 4.0
+_MOST_SEEN, _POOL, _SMALL = 96, 4096, 0.02  # of continued series: values conditioned on, windows drawn, ridge
 _RIDGE = 0.05  # how much of a series' own response to context is taken for chance
 
 
@@ -51,6 +54,27 @@ class Distribution:
         return np.maximum(mass @ middle**2 - (mass @ middle) ** 2, 1e-6)
 
 
+@dataclass(frozen=True, eq=False)
+class Shocks:
+    """Released distribution functions [channel, cell + 1] of what a step of a series with an even spectrum is.
+
+    Appliances and orders come as spikes, not as normal numbers: a spectrum and its correlations are about normal
+    numbers with the same ranks.
+    """
+
+    cumulative: np.ndarray
+
+    def normal(self, even: np.ndarray) -> np.ndarray:
+        """Returns the normal scores of steps [series, step, channel]."""
+        ranks = [np.interp(even[:, :, c], SHOCK_EDGES, row) for c, row in enumerate(self.cumulative)]
+        return bounded_scores(np.stack(ranks, axis=2))
+
+    def shocks(self, normal: np.ndarray) -> np.ndarray:
+        """Returns the steps behind normal numbers; inverse of `normal`."""
+        rising, ranks = self.cumulative + np.arange(NUM_CELLS + 1) * 1e-12, ndtr(normal)
+        return np.stack([np.interp(ranks[:, :, c], row, SHOCK_EDGES) for c, row in enumerate(rising)], axis=2)
+
+
 @dataclass(frozen=True)
 class Profile:
     """Mean and spread [step, channel] of one kind of series."""
@@ -58,9 +82,9 @@ class Profile:
     mean: np.ndarray
     spread: np.ndarray
 
-    def restore(self, standard: np.ndarray) -> np.ndarray:
-        """Puts the profile back."""
-        return self.mean + self.spread * standard
+    def restore(self, standard: np.ndarray, clock: np.ndarray | slice = slice(None)) -> np.ndarray:
+        """Puts the profile back; `clock` says to which of its steps each step belongs."""
+        return self.mean[clock] + self.spread[clock] * standard
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +100,12 @@ class Strengths:
         square = ((coefficients / self.relative) ** 2).mean(axis=1)
         return 0.5 * np.log(np.maximum(square, 1e-12))
 
+    def evened(self, coefficients: np.ndarray, basis: Basis) -> np.ndarray:
+        """Returns the volatility, then the steps of the series with an even spectrum and variance one, end to end."""
+        volatility = self.volatilities_of(coefficients)[:, None]
+        moves = coefficients / self.relative / np.exp(volatility)
+        return np.concatenate([volatility, basis.series(np.concatenate([0 * volatility, moves], axis=1))], axis=1)
+
 
 @dataclass(frozen=True, eq=False)
 class Kind:
@@ -85,22 +115,27 @@ class Kind:
     strengths: Strengths
     levels: Distribution
     volatilities: Distribution
+    shocks: Shocks
 
-    def coordinates_of(self, coefficients: np.ndarray) -> np.ndarray:
+    def coordinates_of(self, coefficients: np.ndarray, basis: Basis) -> np.ndarray:
         """Returns coordinates [series, block, channel] of coefficients [series, frequency, channel]."""
         steps = coefficients.shape[1]
-        volatility = self.strengths.volatilities_of(coefficients[:, 1:])
-        moves = coefficients[:, 1:] / self.strengths.relative / np.exp(volatility)[:, None]
+        volatility, even = np.split(self.strengths.evened(coefficients[:, 1:], basis), [1], axis=1)
+        moves = basis.coefficients(self.shocks.normal(even))[:, 1:]
         level = self.levels.scores_of(coefficients[:, 0] / np.sqrt(steps))
-        blocks = [level[:, None], self.volatilities.scores_of(volatility)[:, None], moves]
+        blocks = [level[:, None], self.volatilities.scores_of(volatility[:, 0])[:, None], moves]
         return np.clip(np.concatenate(blocks, axis=1), -_COORDINATE_LIMIT, _COORDINATE_LIMIT)
 
-    def coefficients_of(self, coordinates: np.ndarray) -> np.ndarray:
+    def coefficients_of(self, coordinates: np.ndarray, basis: Basis) -> np.ndarray:
         """Returns coefficients [series, frequency, channel]; inverse of `coordinates_of`."""
         steps = coordinates.shape[1] - 1
         level = self.levels.numbers_of(ndtr(coordinates[:, 0])) * np.sqrt(steps)
         volatility = np.exp(self.volatilities.numbers_of(ndtr(coordinates[:, 1])))
-        moves = coordinates[:, 2:] * self.strengths.relative * volatility[:, None]
+        still = np.zeros_like(coordinates[:, :1])
+        even = self.shocks.shocks(basis.series(np.concatenate([still, coordinates[:, 2:]], axis=1)))
+        moves = basis.coefficients(even)[:, 1:]
+        size = np.sqrt((moves**2).mean(axis=1)) if steps > 1 else np.ones_like(volatility)
+        moves = moves * self.strengths.relative * (volatility / np.maximum(size, 1e-6))[:, None]
         return np.concatenate([level[:, None], moves], axis=1)
 
     def variances(self) -> np.ndarray:
@@ -160,6 +195,7 @@ class Model:
         mean, spread: Profiles [kind, step, channel].
         strength: Relative strengths [kind, frequency, channel] of the frequencies above 0.
         levels, volatilities: Distribution functions [kind, channel, cell + 1].
+        shocks: Distribution functions [channel, cell + 1] of what moves a step.
         coupled, free: Covariances of each kind.
         order: Blocks of coordinates in the order of the covariances.
         single_mean: Means [label, single] of the scores of what a series has once: its single columns, then how many
@@ -180,6 +216,7 @@ class Model:
     strength: np.ndarray
     levels: np.ndarray
     volatilities: np.ndarray
+    shocks: np.ndarray
     coupled: np.ndarray
     free: np.ndarray
     order: np.ndarray
@@ -201,6 +238,7 @@ class Model:
             strength=np.stack([kind.strengths.relative for kind in kinds]),
             levels=np.stack([kind.levels.cumulative for kind in kinds]),
             volatilities=np.stack([kind.volatilities.cumulative for kind in kinds]),
+            shocks=kinds[0].shocks.cumulative,
             coupled=np.stack([covariance.coupled for covariance in covariances]),
             free=np.stack([covariance.free for covariance in covariances]),
             **rest,
@@ -227,6 +265,7 @@ class Model:
             Strengths(self.strength[kind]),
             Distribution(self.levels[kind], LEVEL_EDGES),
             Distribution(self.volatilities[kind], VOLATILITY_EDGES),
+            Shocks(self.shocks),
         )
 
     def covariance(self, kind: int) -> Covariance:
@@ -252,10 +291,16 @@ def sample_scores(
     kinds: np.ndarray,
     rng: np.random.Generator,
     context: np.ndarray | None = None,
+    steps: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns (scores [series, step, channel], scores [series, single] of what a series has once)."""
+    """Returns (scores [series, step, channel], scores [series, single] of what a series has once).
+
+    Args:
+        steps: Of the scores, if they are to go on beyond the series that were learned from.
+    """
     num_blocks, num_channels = schema.num_steps + 1, schema.num_channels
-    scores, basis = np.empty((len(kinds), schema.num_steps, num_channels)), basis_of(schema)
+    scores, basis = np.empty((len(kinds), steps or schema.num_steps, num_channels)), basis_of(schema)
+    clock = repeated_steps(schema, scores.shape[1])
     num_single, per_label = model.single_mean.shape[1], len(model.kind_share) // num_labels(schema)
     singles = np.empty((len(kinds), num_single))
     for kind in np.unique(kinds):
@@ -267,8 +312,82 @@ def sample_scores(
         coordinates = np.empty((len(rows), num_blocks, num_channels))
         coordinates[:, model.order] = sampled[:, num_single:].reshape(coordinates.shape)
         road = model.kind(kind)
-        scores[rows] = road.profile.restore(basis.series(road.coefficients_of(coordinates)))
+        around = basis.series(road.coefficients_of(coordinates, basis))
+        if len(clock) > schema.num_steps:
+            around = _continued(around, schema, clock, model.covariance(kind), model.order, road, sampled, rng)
+        scores[rows] = road.profile.restore(around, clock)
     return scores @ np.linalg.inv(model.rotation), singles
+
+
+def repeated_steps(schema: Schema, steps: int) -> np.ndarray:
+    """Returns to which learned step each of so many steps belongs: beyond the last, the declared season continues.
+
+    Where there is a whole week of series with a day's season, weeks come again, so that a Monday follows a Sunday.
+    """
+    step, learned = np.arange(steps), schema.num_steps
+    if steps <= learned:
+        return step
+    season = seasons_of(schema)
+    week = WEEK_DAYS * season[0]
+    period = week if has_days(schema) and week <= learned else season[-1]
+    return np.where(step < learned, step, step % (learned // period * period))
+
+
+def _continued(
+    around: np.ndarray,
+    schema: Schema,
+    clock: np.ndarray,
+    covariance: Covariance,
+    order: np.ndarray,
+    road: Kind,
+    sampled: np.ndarray,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Returns [series, step, channel] around the profile, window by window given the steps before it.
+
+    Every further window is drawn for the series' own level and volatility, with steps that might have come before it;
+    a linear function of where these differ from those that did come is added (Matheron's rule). How steps follow steps
+    is taken from windows of the model, a season or more after their beginning.
+
+    Args:
+        sampled: Coordinates [series, coordinate] of the first window.
+    """
+    basis, learned, channels = basis_of(schema), schema.num_steps, schema.num_channels
+    first = len(covariance.coupled) - channels * (len(order) - len(covariance.free))
+    own = first + np.flatnonzero(np.repeat(order, channels) < 2)  # level and volatility
+
+    def windows(known: np.ndarray) -> np.ndarray:
+        drawn = covariance.sample(len(known), rng, {int(place): known[:, place] for place in (*range(first), *own)})
+        coordinates = np.empty((len(known), learned + 1, channels))
+        coordinates[:, order] = drawn[:, first:].reshape(coordinates.shape)
+        return basis.series(road.coefficients_of(coordinates, basis))
+
+    begin, season = int(clock[learned]), seasons_of(schema)[-1]
+    middle = min(begin + max(season, learned // 2 // season * season), learned - 1)
+    seen = min(middle, max(1, _MOST_SEEN // channels))
+    pool = windows(np.repeat(sampled[:1] * 0, _POOL, axis=0))
+    pool -= pool.mean(axis=0)
+    past, future = (part.reshape(_POOL, -1) for part in np.split(pool[:, middle - seen :], [seen], axis=1))
+    future = future[:, : _MOST_SEEN // channels * channels]
+    onwards, back = _regression(past, future), _regression(future, past)
+    chance = past - future @ back
+    while around.shape[1] < len(clock):
+        window = windows(sampled)
+        level = window.mean(axis=1, keepdims=True)  # of the series, in every window
+        ahead = window[:, int(clock[around.shape[1]]) : int(clock.max()) + 1] - level
+        number = min(future.shape[1], ahead[0].size) // channels
+        part = (slice(None), slice(0, number * channels))
+        might = ahead[:, :number].reshape(len(ahead), -1) @ back[: number * channels]
+        might += chance[rng.integers(0, _POOL, len(ahead))]
+        did = (around[:, -seen:] - level).reshape(len(around), -1)
+        ahead[:, :number] += ((did - might) @ onwards[part]).reshape(len(ahead), number, channels)
+        around = np.concatenate([around, ahead + level], axis=1)
+    return around[:, : len(clock)]
+
+
+def _regression(given: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    gram = given.T @ given
+    return np.asarray(np.linalg.solve(gram + _SMALL * np.trace(gram) / len(gram) * np.eye(len(gram)), given.T @ wanted))
 
 
 def _known_singles(
@@ -292,8 +411,9 @@ def respond(scores: np.ndarray, schema: Schema, fit_context: np.ndarray, context
     design = _beyond_clock(fit_context.astype(np.float64), schema)
     size = np.maximum((design**2).sum(0), 1e-9)
     gram = design.T @ design + np.diag(_RIDGE * size)
-    response = np.einsum("ct,sti->sci", np.linalg.solve(gram, design.T), scores, optimize=True)
-    change = context.astype(np.float64) - fit_context
+    response = np.einsum("ct,sti->sci", np.linalg.solve(gram, design.T), scores[:, : len(design)], optimize=True)
+    again = fit_context[repeated_steps(schema, scores.shape[1])]
+    change = context.astype(np.float64) - again
     return scores + np.einsum("stc,sci->sti", change, response, optimize=True)
 
 
@@ -309,10 +429,9 @@ def _beyond_clock(context: np.ndarray, schema: Schema) -> np.ndarray:
 
 def ranks_of(score_nodes: np.ndarray, scores: np.ndarray) -> np.ndarray:
     """Returns the rank of each score [..., column] among all synthetic ones, so that marginals come out right."""
-    nodes = np.linspace(0, 1, score_nodes.shape[1])
     ranks = np.empty_like(scores)
     for column, own in enumerate(score_nodes):
-        ranks[..., column] = np.interp(scores[..., column], own, nodes)
+        ranks[..., column] = np.interp(scores[..., column], own, NODE_RANKS)
     return ranks
 
 
@@ -324,11 +443,20 @@ def sample_absence(
     Args:
         ranks: Of what a series has once [series, single].
     """
-    num_series, num_steps = scores.shape[:2]
+    num_series, num_steps = len(scores), schema.num_steps
     lengths = np.full(num_series, num_steps, dtype=np.int32)
     if schema.time.min_steps is not None:
         edges = length_edges(schema.time.min_steps, num_steps)
         lengths = sample_lengths(model.length_shares, edges, num_steps, num_series, rng)
     numbers = ranks[:, ranks.shape[1] - len(model.gaps) :]
-    beyond = (np.arange(num_steps) >= lengths[:, None])[:, :, None]
-    return lengths, beyond | sample_missing(model.gaps, schema, scores, lengths, rng, numbers)
+    missing = sample_missing(model.gaps, schema, scores[:, :num_steps], lengths, rng, numbers)
+    whole, clock = np.full(num_series, num_steps), repeated_steps(schema, scores.shape[1])
+    while missing.shape[1] < len(clock):  # whole series with as many observed steps go on
+        ahead = np.arange(missing.shape[1], min(missing.shape[1] + clock.max() + 1, len(clock)))
+        window = scores[:, :num_steps].copy()
+        window[:, clock[ahead]] = scores[:, ahead]
+        own = sample_missing(model.gaps, schema, window, whole, rng, numbers)
+        missing = np.concatenate([missing, own[:, clock[ahead]]], axis=1)
+    lengths = np.where(lengths == num_steps, len(clock), lengths).astype(np.int32)
+    beyond = (np.arange(len(clock)) >= lengths[:, None])[:, :, None]
+    return lengths, beyond | missing

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 from scipy.fft import dct, idct
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 _REACHES = (0, 1, 2, 3, 5, 8, 12)
 _NARROWEST = 0.4  # deviation of a fitted normal over the width of the cell in its middle
@@ -20,6 +20,8 @@ _NEAREST = 2.0**-12  # to the lower bound, in shares of the range, that a logari
 _DEPARTURES = 0.1 * 2.0 ** np.arange(5)  # sizes of a density's departure from a normal one
 _SLOW_WAVES = 4  # over the range, up to which they are as large as the slowest
 _OF_A_CELL = 0.05  # how far the share of a cell may be expected to lie from that of a fitted normal
+_FALSE_LOUD = 0.01  # how often noise alone passes for a loud departure somewhere
+_LEAST_LEFT = 0.1  # of the noise, however near to what was expected figures lie: a prior is never all that is known
 _QUIET = 3.0  # standard deviations up to which the sum of a grid's end, or a difference of sums, is taken for noise
 
 
@@ -106,6 +108,26 @@ def shrink(own: np.ndarray, pooled: np.ndarray, noise: float, doubt: float = np.
     weight = 1.0 - expected / distance if distance > expected else 0.0
     weight = min(weight, 1 / (1 + (noise / doubt) ** 2))
     return pooled + weight * (own - pooled), weight
+
+
+def drawn_towards(
+    noisy: np.ndarray, expected: np.ndarray, noise: float, groups: Sequence[int]
+) -> tuple[np.ndarray, float]:
+    """Returns (noisy figures drawn towards what was expected of them, the noise that is left in each).
+
+    In each group of neighbouring figures the variance of departures is estimated, their noise known; a departure that
+    is loud by itself is believed and makes no other one heard.
+
+    Args:
+        groups: Number of figures in each group; together all of them.
+    """
+    unit = ((noisy - expected) / max(noise, 1e-12)).ravel()
+    threshold, weight = -ndtri(_FALSE_LOUD / 2 / unit.size), np.empty(unit.size)
+    for here in np.split(np.arange(unit.size), np.cumsum(groups)[:-1]):
+        size = float((np.clip(unit[here], -threshold, threshold) ** 2).mean())
+        weight[here] = np.where(np.abs(unit[here]) > threshold, 1.0, max(0.0, 1 - 1 / size))
+    figures = expected + weight.reshape(noisy.shape) * (noisy - expected)
+    return figures, max(noise * float(np.sqrt(weight.mean())), _LEAST_LEFT * noise)
 
 
 def share_among(rows: list[np.ndarray], noise: float, groups: list[Hashable]) -> list[np.ndarray]:

@@ -5,19 +5,20 @@ Every release is a `Statistic`: a function from a panel to one vector per series
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from understudy.data import Channel, Panel, Schema
 from understudy.data.channels import num_codes
-from understudy.privacy.border import Statistic
+from understudy.privacy.border import Statistic, public_mean
 from understudy.privacy.contributions import Cells, Contributions, Rows, SideBySide, shortened
 from understudy.privacy.grant import Grant
 from understudy.privacy.private_series import PrivateSeries, Remembered
 from understudy.statistics import gaps
 from understudy.statistics.basis import basis_of
 from understudy.statistics.columns import classes_of, gappy_channels, num_labels, single_columns, single_values
-from understudy.statistics.counts import nearest_distribution, share_among
+from understudy.statistics.counts import drawn_towards, nearest_distribution, share_among
 from understudy.statistics.marginals import Grid, Marginal, declared_like, grid_of, marginal_from
 from understudy.statistics.series import filled
 
@@ -29,12 +30,24 @@ Seen = Callable[[Panel], np.ndarray]  # what a release sees of a panel, one row 
 Held = Mapping[str, Sequence[int]]  # places of columns (channels, then single ones) by the label of their counts
 
 
+class Answer(NamedTuple):
+    """Released sums over series, and the standard deviation of the noise that is left in each."""
+
+    sums: np.ndarray
+    noise: float
+
+
 @dataclass(frozen=True)
 class Queries:
-    """Private series and the grant under which they may be looked at."""
+    """Private series and the grant under which they may be looked at.
+
+    Attributes:
+        prior: Public series of the same columns, towards whose statistics all answers are drawn: post-processing.
+    """
 
     private: PrivateSeries
     grant: Grant
+    prior: Panel | None = None
 
     @property
     def schema(self) -> Schema:
@@ -51,12 +64,25 @@ class Queries:
         return replace(self, private=replace(self.private, whole=whole))
 
     def release(
-        self, label: str, bound: float, shape: tuple[int, ...], contributions: Callable[[Panel], Contributions]
-    ) -> np.ndarray:
-        """Crosses the border with a sum of one vector per series."""
-        return self.grant.release(
-            Statistic(label=label, bound=bound, shape=shape, contributions=contributions), self.private
-        )
+        self,
+        label: str,
+        bound: float,
+        shape: tuple[int, ...],
+        contributions: Callable[[Panel], Contributions],
+        groups: Sequence[int] | None = None,
+    ) -> Answer:
+        """Crosses the border with a sum of one vector per series, and draws the answer towards the prior.
+
+        Args:
+            groups: Numbers of neighbouring figures that depart alike from a prior; None: the rows of the sum.
+        """
+        statistic = Statistic(label=label, bound=bound, shape=shape, contributions=contributions)
+        noisy, noise = self.grant.release(statistic, self.private), self.noise(label, bound)
+        if self.prior is None:
+            return Answer(noisy, noise)
+        expected = public_mean(statistic, self.prior) * self.private.population
+        rows = [noisy.size // shape[0]] * shape[0] if len(shape) > 1 else [noisy.size]
+        return Answer(*drawn_towards(noisy, expected, noise, groups or rows))
 
     def noise(self, label: str, bound: float) -> float:
         """Returns the standard deviation of the noise on a release of the given bound."""
@@ -104,9 +130,12 @@ class Queries:
         length = _length(spread)
         sizes = np.array([grid.num_cells for grid in grids])
         bound = float(np.sqrt((weighs * length**2).sum()))
-        noise = self.noise(label, bound)
-        noisy = self.release(
-            label, bound, (int(sizes.sum()),), lambda panel: column_votes(panel, places, grids, worths, spread)
+        noisy, noise = self.release(
+            label,
+            bound,
+            (int(sizes.sum()),),
+            lambda panel: column_votes(panel, places, grids, worths, spread),
+            sizes.tolist(),
         )
         parts = [np.array(part) for part in np.split(noisy, np.cumsum(sizes)[:-1])]
         for part in (own for own, each in zip(parts, spread, strict=True) if each):
@@ -127,7 +156,9 @@ class Queries:
     def release_labels(self) -> np.ndarray:
         """Returns the share of each class; one vote per series."""
         number = num_labels(self.schema)
-        votes = self.release(LABELS, 1.0, (number,), lambda panel: Cells.one_each(classes_of(panel)[:, None], number))
+        votes, _ = self.release(
+            LABELS, 1.0, (number,), lambda panel: Cells.one_each(classes_of(panel)[:, None], number)
+        )
         total = float(votes.sum())
         return nearest_distribution(votes / total) if total > 0 else np.full(number, 1 / number)
 
@@ -138,17 +169,13 @@ class Queries:
         if not gappy and not len(edges):
             return np.zeros((0, 1)), np.zeros(0)
         bound, cells = gaps.absence_bound(len(gappy), edges), gaps.num_figures(len(gappy), steps)
-        noisy = self.release(
-            ABSENCE,
-            bound,
-            (cells + len(edges),),
-            lambda panel: gaps.absence_votes(panel, gappy, edges),
+        noisy, noise = self.release(
+            ABSENCE, bound, (cells + len(edges),), lambda panel: gaps.absence_votes(panel, gappy, edges)
         )
-        noise, population = self.noise(ABSENCE, bound), self.private.population
         lengths = gaps.length_shares(noisy[cells:], noise)
         if not gappy:
             return np.zeros((0, 1)), lengths
-        running = np.full(steps, float(population))
+        running = np.full(steps, float(self.private.population))
         if len(edges):
             running *= np.interp(np.arange(steps), edges, 1 - np.cumsum(lengths), left=1.0)
         model = gaps.gap_model(noisy[:cells], noise, len(gappy), running, basis_of(self.schema))

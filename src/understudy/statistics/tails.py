@@ -39,19 +39,21 @@ def with_tails(noisy: np.ndarray, noise: float, edges: np.ndarray) -> np.ndarray
 def _end(noisy: np.ndarray, noise: float, shapes: np.ndarray, quiet: int) -> np.ndarray:
     """Returns the shares of the cells from `quiet` on.
 
-    Families are fitted to as many cells before them as they fit: a simple shape may hold for a whole
-    distribution, or for its last twentieth.
+    Families are fitted to more or fewer cells before them: a simple shape may hold for a whole distribution, or for its
+    last twentieth. What fits all of it counts as much as the mean of all that fit: where noise can't tell, one light
+    tail would lose the mean of a column.
     """
     if quiet == len(noisy):
         return np.zeros(0)
-    reached, found = np.cumsum(noisy[:quiet]), np.zeros(0)
+    reached, fitting = np.cumsum(noisy[:quiet]), []
+    last = np.zeros(len(noisy) - quiet)
     for share in _STARTS:
         start = min(int(np.searchsorted(reached, share * reached[-1])), quiet - 1)
         found = _averaged(noisy[start:], noise, shapes[:, start:])
-        misfit, cells = float(((found - noisy[start:]) ** 2).sum()), len(found)
+        misfit, cells, last = float(((found - noisy[start:]) ** 2).sum()), len(found), found[quiet - start :]
         if misfit <= noise**2 * (cells + _DOUBT * np.sqrt(2 * cells)):
-            break
-    return found[quiet - start :]
+            fitting.append(last)
+    return (fitting[0] + np.mean(fitting, axis=0)) / 2 if fitting else last
 
 
 def _averaged(noisy: np.ndarray, noise: float, shapes: np.ndarray) -> np.ndarray:

@@ -44,6 +44,7 @@ class Synthesizer(ABC):
     """
 
     name: ClassVar[str]
+    continues: ClassVar[bool] = False  # whether series can be sampled longer than those that were learned from
     whole_windows: ClassVar[bool] = False  # whether windows of events that have an empty step are left out
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": {}}  # keyword arguments by the preset's name
     needs: ClassVar[str] = "nothing but a table"  # what a user has to bring, in words

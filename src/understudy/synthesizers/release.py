@@ -3,9 +3,10 @@
 import dataclasses
 import html
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,8 @@ from understudy.privacy import canonical, keys
 from understudy.privacy.budget import at_most
 from understudy.privacy.certificate import FILE_NAME, Certificate, file_hashes, is_as_signed, seal
 from understudy.synthesizers import completing
-from understudy.synthesizers.sampling import Completer, CompletionRequest, SampleRequest, cautions
+from understudy.synthesizers.sampling import Completer, CompletionRequest, SampleRequest, cautions, first_steps
+from understudy.synthesizers.wanted import Rule, Wanted
 
 if TYPE_CHECKING:
     from understudy.synthesizers.base import Synthesizer
@@ -57,29 +59,84 @@ class Release:
         context: np.ndarray | None = None,
         label: str | int | None = None,
         start: str | None = None,
+        steps: int | None = None,
+        where: Mapping[str, Any] | None = None,
+        rule: Rule | None = None,
     ) -> Panel:
         """Returns synthetic series in the schema's columns and units of measure.
+
+        Series that do not satisfy `where` and `rule` are left out and others drawn, so what both leave is as the
+        release has it. `acceptance` says how many that are.
 
         Args:
             num_series: How many; chosen by the caller and never tied to the number of private series.
             context: Public context to respond to, [step, context] for all or [series, step, context].
             label: A category of the label column; None draws labels in their released proportions.
             start: Timestamp of the first step, if the context belongs to another time.
+            steps: Length of the series, if it is another than the one learned from; longer ones only of a method that
+                `continues` its declared season.
+            where: Wanted values of static columns, the label included: a category or number, or a pair (low, high).
+            rule: Takes a panel of synthetic series and returns True for each that is wanted.
         """
         require_argument(num_series, int, "num_series", "Write sample(500).")
         require_argument(rng, np.random.Generator | None, "rng", "Write rng=np.random.default_rng(7).")
+        require_argument(steps, int | None, "steps", "Write a number of steps.")
         if num_series < 1:
             raise InputError(f"num_series must be at least 1, got {num_series}.")
+        wanted = Wanted.of(self.schema, where, rule, label)
+        if wanted.selects and context is not None and np.ndim(context) == 3:
+            raise InputError(
+                "context: one for all series is expected with where or rule. Select the series afterwards."
+            )
+        rng = rng or np.random.default_rng()
+        draw = partial(self._drawn, rng=rng, context=context, label=wanted.label, start=start, steps=steps)
+        return wanted.select(num_series, draw) if wanted.selects else draw(num_series)
+
+    def acceptance(
+        self,
+        *,
+        where: Mapping[str, Any] | None = None,
+        rule: Rule | None = None,
+        of: int = 2_000,
+        rng: np.random.Generator | None = None,
+    ) -> float:
+        """Returns the share of `of` synthetic series, of their label where `where` names one, that satisfy both."""
+        wanted = Wanted.of(self.schema, where, rule, None)
+        return float(wanted.keep(self.sample(of, rng=rng, label=wanted.category)).mean())
+
+    def _drawn(
+        self,
+        num_series: int,
+        *,
+        rng: np.random.Generator,
+        context: np.ndarray | None,
+        label: int | None,
+        start: str | None,
+        steps: int | None,
+    ) -> Panel:
         schema = self.schema if start is None else replace(self.schema, time=replace(self.schema.time, start=start))
+        longer = steps is not None and steps > schema.num_steps
+        if steps is not None and steps < 1:
+            raise InputError(f"steps: a number from 1 is expected, got {steps}.")
+        if longer and not self.synthesizer.continues:
+            raise InputError(
+                f"steps: at most the {schema.num_steps} steps that '{self.synthesizer.name}' learned are expected, got "
+                f"{steps}. Sample shorter series, or use `spectral`, which continues a declared season."
+            )
+        if longer and schema.context and context is None:
+            raise InputError(f"context: the public context of all {steps} steps is expected. Bring it with the steps.")
+        asked = _of_steps(schema, steps) if longer and steps is not None else schema
         request = SampleRequest(
             num_series=num_series,
-            rng=rng or np.random.default_rng(),
-            context=_context_for(self.public_context if context is None else context, schema, num_series),
+            rng=rng,
+            context=_context_for(self.public_context if context is None else context, asked, num_series),
             fit_context=self.public_context,
-            label=_label_code(label, schema),
+            label=label,
+            steps=asked.num_steps,
         )
         with _damage_told(self.source):
-            return self.synthesizer.sample(self.arrays, schema, request)
+            drawn = self.synthesizer.sample(self.arrays, schema, request)
+        return drawn if longer or steps is None else first_steps(drawn, steps)
 
     def impute(self, panel: Panel, **options: Any) -> completing.Completed:
         """Returns a given panel with its gaps filled and an interval for each; see `completing.impute`."""
@@ -266,13 +323,5 @@ def _context_for(context: np.ndarray | None, schema: Schema, num_series: int) ->
     return given if given.ndim == 3 else broadcast_context(given, num_series)
 
 
-def _label_code(label: str | int | None, schema: Schema) -> int | None:
-    if label is None:
-        return None
-    column = schema.label_column
-    if column is None:
-        raise InputError("label: this schema declares no label. Leave it out.")
-    wanted = [str(category) for category in column.categories]
-    if str(label) not in wanted:
-        raise InputError(f"label: one of {', '.join(wanted)} is expected for '{column.name}', got '{label}'.")
-    return wanted.index(str(label))
+def _of_steps(schema: Schema, steps: int) -> Schema:
+    return replace(schema, time=replace(schema.time, steps=steps), columns=())

@@ -3,7 +3,7 @@
 Nothing here has ever seen private data.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -16,7 +16,8 @@ from understudy.statistics.marginals import bounded_scores
 
 NODES = 513  # quantiles by which scores are calibrated
 _FEWEST_POOLED, _POOLED_VALUES = 32, 2**23
-_AT_BOTH_ENDS, _AT_EACH_END = 0.5, 0.05  # shares of values above which numbers say nothing
+_AT_BOTH_ENDS, _AT_EACH_END = 0.4, 0.05  # shares of values above which numbers say nothing
+_NEAR_THE_BOUNDS = 0.1  # of the declared range, within which the least and the greatest value count as its ends
 _FEW_NUMBERS = 2  # of whole numbers, whose ends are ordinary values
 
 
@@ -29,6 +30,7 @@ class SampleRequest:
     context: np.ndarray | None = None  # public context [series, step, context]
     fit_context: np.ndarray | None = None  # [step, context] that all series shared during the fit
     label: int | None = None  # code of the label to draw; None draws labels in their released proportions
+    steps: int | None = None  # of series that are to be longer than those that were learned from
 
     def panel(self, schema: Schema, values: np.ndarray, lengths: np.ndarray, static: np.ndarray) -> Panel:
         """Returns the panel of drawn values: rounded, inside the bounds and obeying the declared constraints."""
@@ -68,6 +70,22 @@ class Completer(Protocol):
         ...
 
 
+def first_steps(panel: Panel, steps: int) -> Panel:
+    """Returns series without what follows their first steps."""
+    if steps == panel.num_steps:
+        return panel
+    time = panel.schema.time
+    least = None if time.min_steps is None else min(time.min_steps, steps)
+    return replace(
+        panel,
+        schema=replace(panel.schema, time=replace(time, steps=steps, min_steps=least), columns=()),
+        values=panel.values[:, :steps],
+        lengths=np.minimum(panel.lengths, np.int32(steps)),
+        context=None if panel.context is None else panel.context[:, :steps],
+        shared_context=None if panel.shared_context is None else panel.shared_context[:steps],
+    )
+
+
 def inside_bounds(columns: tuple[Channel, ...], values: np.ndarray) -> np.ndarray:
     """Returns values [..., column] as their kinds allow: whole or on the declared resolution, inside the bounds."""
     tidy = np.empty_like(values)
@@ -86,17 +104,19 @@ def cautions(sampled: Panel) -> tuple[str, ...]:
     """
     useless = []
     for place, channel in enumerate(sampled.schema.channels):
-        own = sampled.values[:, :, place]
-        known = max(int((~np.isnan(own)).sum()), 1)
-        ends = [float((own == np.float32(end)).sum()) / known for end in channel.bounds]
+        own, (low, high) = sampled.values[:, :, place], channel.bounds
+        ends = np.array([low, high]) if np.isnan(own).all() else np.array([np.nanmin(own), np.nanmax(own)])
+        if (np.abs(ends - [low, high]) > _NEAR_THE_BOUNDS * (high - low)).any():
+            continue  # released distributions may end a little before the bounds
+        shares = [float((own == end).sum()) / max(int((~np.isnan(own)).sum()), 1) for end in ends]
         whole = channel.kind == "integer" and channel.bounds[1] - channel.bounds[0] <= _FEW_NUMBERS
-        if num_codes(channel) is None and not whole and min(ends) > _AT_EACH_END and sum(ends) > _AT_BOTH_ENDS:
+        if num_codes(channel) is None and not whole and min(shares) > _AT_EACH_END and sum(shares) > _AT_BOTH_ENDS:
             useless.append(channel.name)
     if not useless:
         return ()
     return (
-        f"Caution: of no use. Most values of {', '.join(useless)} lie at the two ends of the declared bounds, as where "
-        "a network did not learn. Use the method's default, another method or a larger epsilon.",
+        f"Caution: of no use. Two values in five or more of {', '.join(useless)} lie at the ends of the range, as "
+        "where a network did not learn. Use the method's default, another method or a larger epsilon.",
     )
 
 

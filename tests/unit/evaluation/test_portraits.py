@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.evaluation.sets import panel_of, waves
 from tests.unit.report.toy import real_waves
-from understudy.data import Categorical, concatenate
+from understudy.data import Categorical, concatenate, simulate_households
 from understudy.evaluation.panels import Comparison
 from understudy.evaluation.portraits import MAX_CATEGORIES, MAX_CHANNELS, MAX_SERIES, Frame, embedding, portrait
 
@@ -112,5 +112,7 @@ def test_a_portrait_has_the_times_of_a_clock_where_series_share_a_calendar() -> 
     zoned = replace(homes.schema.time, start="2024-03-31T00:00:00", zone="Europe/Paris", dtype="auto")  # clocks change
     panel = replace(homes, schema=replace(homes.schema, time=zoned))
     assert portrait(panel, Frame.of(panel))["times"][:4] == [f"2024-03-31T0{hour}:00:00" for hour in (0, 1, 3, 4)]
-    own = replace(homes, schema=replace(homes.schema, time=replace(homes.schema.time, align="relative")))
+    own = replace(
+        homes, schema=replace(homes.schema, constraints=(), time=replace(homes.schema.time, align="relative"))
+    )
     assert portrait(own, Frame.of(own))["times"] is None

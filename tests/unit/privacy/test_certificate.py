@@ -290,11 +290,45 @@ def test_without_any_trusted_key_the_signer_is_unknown_and_named(release, key):
     assert checks[-1].unknown
 
 
-def test_a_signer_other_than_the_one_expected_is_wrong_and_not_just_unknown(release):
+def test_a_signer_other_than_the_ones_named_is_unknown(release):
     folder, certificate = release
     (check,) = [check for check in verify(certificate, folder, [keys.create("other").public]) if not check.ok]
-    assert check.name == "signer"
-    assert not check.unknown
+    assert (check.name, check.unknown, check.revoked) == ("signer", True, False)
+
+
+def test_a_revoked_signer_fails_whatever_was_named(release, key):
+    folder, certificate = release
+    keys.revoke(key.public.hexadecimal, "the laptop was stolen")
+    for named in (None, [key.public]):
+        (check,) = [check for check in verify(certificate, folder, named) if not check.ok]
+        assert (check.name, check.unknown, check.revoked) == ("signer", False, True)
+        assert "the laptop was stolen" in check.detail
+
+
+def test_a_key_signs_until_its_last_day(release, key):
+    folder, certificate = release
+    day = certificate.issued["at"][:10]
+    for until, holds in ((day, True), ("2999-01-01", True), ("2001-01-01", False)):
+        trusted = [replace(key.public, until=until)]
+        (check,) = [check for check in verify(certificate, folder, trusted) if check.name == "signer"]
+        assert (check.ok, check.revoked) == (holds, not holds)
+    dateless = sign(replace(certificate, issued={}), key)
+    (check,) = [check for check in verify(dateless, None, trusted) if check.name == "signer"]
+    assert check.revoked
+
+
+def test_a_certificate_says_when_by_whom_and_for_what_it_was_issued(plan):
+    from understudy.data.schema import Issuer, Schema
+
+    issuer = Issuer(name="City Energy", purpose="load forecasts", contact="privacy@city.example")
+    schema = replace(make_schema(), issuer=issuer)
+    grant = Ledger.in_memory(Guarantee(2.0, 1e-6), max_runs=2).charge(plan, label="run", noise=NoiseSource.secure())
+    certificate = issue(grant, Schema.loads(schema.dumps()), method="mean")
+    assert certificate.issued.pop("at").endswith("+00:00")
+    assert certificate.issued == {
+        "name": "City Energy", "purpose": "load forecasts", "contact": "privacy@city.example",
+    }  # fmt: skip
+    assert "load forecasts" in to_markdown(certificate)
 
 
 def test_a_signature_moved_to_another_certificate_fails(release, key):

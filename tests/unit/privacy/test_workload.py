@@ -42,6 +42,8 @@ HEAVY = {
     "iterations": [to_json(SubsampledGaussian(1e-9, 1.0, 10**12))],
     "votes": [to_json(DiscreteGaussian(100.0, 10**12, one_vote=True))],
     "a wide discrete Gaussian": [to_json(DiscreteGaussian(1e12, 1, one_vote=True))],
+    "ten million iterations": [to_json(SubsampledGaussian(1e-4, 2.0, 10**7))],
+    "a discrete Gaussian of a million": [to_json(DiscreteGaussian(1e6, 1, one_vote=True))],
     "a long list": [to_json(PureDP(0.001 + place * 1e-9)) for place in range(50_000)],
     "a list of sampled events": [to_json(SubsampledGaussian(0.01, 2.0 + place / 1e4, 100)) for place in range(900)],
 }  # fmt: skip
@@ -80,6 +82,13 @@ def test_verify_refuses_before_it_computes(certificate, what):
     (answer,) = [check for check in answers if check.name == "epsilon"]
     assert not answer.ok
     assert "more computing" in answer.detail
+
+
+def test_verify_answers_where_numbers_overflow(certificate):
+    """It fell with an internal error, which says nothing about the certificate."""
+    huge = replace(certificate, events=(to_json(SubsampledGaussian(0.5, 1e300, 1)),))
+    (answer,) = [check for check in verify(huge, None, ()) if check.name == "epsilon"]
+    assert not answer.ok
 
 
 def test_verify_refuses_more_deltas_than_anybody_issues(certificate):

@@ -2,11 +2,23 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from understudy.statistics.copula import LEVEL_EDGES, VOLATILITY_EDGES, Distribution, Kind, Profile, Strengths
+from understudy.data import Time
+from understudy.statistics.basis import Basis, basis_of
+from understudy.statistics.copula import (
+    LEVEL_EDGES,
+    SHOCK_EDGES,
+    VOLATILITY_EDGES,
+    Distribution,
+    Kind,
+    Profile,
+    Shocks,
+    Strengths,
+)
 from understudy.statistics.counts import cumulative_of
+from understudy.synthesizers.contract.panels import plain_schema
 
 
-def make_kind(steps: int, channels: int, seed: int = 0) -> Kind:
+def make_kind(steps: int, channels: int, seed: int = 0, tails: float = 1.0) -> Kind:
     rng = np.random.default_rng(seed)
     relative = rng.uniform(0.4, 1.6, (steps - 1, channels))
     if steps > 1:
@@ -21,7 +33,14 @@ def make_kind(steps: int, channels: int, seed: int = 0) -> Kind:
         Strengths(relative),
         Distribution(np.stack([bell(LEVEL_EDGES, 1.0)] * channels), LEVEL_EDGES),
         Distribution(np.stack([bell(VOLATILITY_EDGES, 1.2)] * channels), VOLATILITY_EDGES),
+        Shocks(
+            np.stack([cumulative_of(np.diff(ndtr(np.sign(SHOCK_EDGES) * np.abs(SHOCK_EDGES) ** tails)))] * channels)
+        ),
     )
+
+
+def basis(steps: int) -> Basis:
+    return basis_of(plain_schema(time=Time(column="when", steps=steps)))
 
 
 @pytest.mark.parametrize(("steps", "channels"), [(1, 2), (2, 1), (24, 3)])
@@ -30,18 +49,20 @@ def test_coefficients_come_back_from_their_coordinates(steps: int, channels: int
     size = np.exp(rng.normal(-2.5, 0.4, (50, 1, channels)))  # volatilities well inside their grid
     moves = size * rng.choice([-1.0, 1.0], (50, steps, channels))
     moves[:, 0] = rng.normal(0, 0.8, (50, channels)) * np.sqrt(steps)
-    coordinates = kind.coordinates_of(moves)
+    coordinates = kind.coordinates_of(moves, basis(steps))
     assert coordinates.shape == (50, steps + 1, channels)
-    back = kind.coefficients_of(coordinates)
+    back = kind.coefficients_of(coordinates, basis(steps))
     inside = (np.abs(coordinates) < 3.4).all(axis=(1, 2))
     assert inside.mean() > 0.5
-    np.testing.assert_allclose(back[inside], moves[inside], atol=1e-6)
+    np.testing.assert_allclose(back[inside][:, 0], moves[inside][:, 0], atol=1e-6)
+    wrong = np.abs(back[inside] - moves[inside])  # shocks have a mean, which is not the level
+    assert wrong.mean() < 0.02 * np.abs(moves[inside]).mean()
 
 
 def test_coordinates_are_bounded_whatever_the_series() -> None:
     kind = make_kind(8, 2)
     for scale in (0.0, 1e-12, 1e12):
-        coordinates = kind.coordinates_of(np.full((3, 8, 2), scale))
+        coordinates = kind.coordinates_of(np.full((3, 8, 2), scale), basis(8))
         assert np.isfinite(coordinates).all()
         assert np.abs(coordinates).max() <= 4.0
 
@@ -49,7 +70,17 @@ def test_coordinates_are_bounded_whatever_the_series() -> None:
 def test_variances_are_those_of_drawn_coefficients() -> None:
     kind = make_kind(6, 2)
     drawn = np.random.default_rng(2).standard_normal((60_000, 7, 2))
-    found = kind.coefficients_of(drawn).var(axis=0)
+    found = kind.coefficients_of(drawn, basis(6)).var(axis=0)
     expected = kind.variances()
     np.testing.assert_allclose(expected[0], found[0], rtol=0.05)
     np.testing.assert_allclose(expected[2:], found[1:], rtol=0.25)  # the size is lognormal: a heavy tail
+
+
+def test_steps_have_the_shocks_that_were_released() -> None:
+    kind = make_kind(200, 1, tails=0.5)
+    drawn = kind.coefficients_of(np.random.default_rng(0).standard_normal((2_000, 201, 1)), basis(200))
+    even = kind.strengths.evened(drawn[:, 1:], basis(200))[:, 1:]
+    kurtosis = (even**4).mean() / (even**2).mean() ** 2
+    assert kurtosis > 5  # normal numbers have 3
+    scores = kind.shocks.normal(kind.shocks.shocks(np.linspace(-3, 3, 61).reshape(1, 61, 1)))
+    np.testing.assert_allclose(scores.ravel(), np.linspace(-3, 3, 61), atol=1e-6)

@@ -26,9 +26,18 @@ def test_samples_are_rounded_as_declared_and_stay_inside_the_bounds(column, expe
     np.testing.assert_allclose(inside_bounds((column,), VALUES)[:, 0], expected)
 
 
-@pytest.mark.parametrize(("shares", "useless"), [((0.5, 0.45), True), ((0.93, 0.0), False), ((0.2, 0.2), False)])
-def test_values_at_both_ends_of_the_bounds_are_said_to_be_of_no_use(
-    shares: tuple[float, float], useless: bool, tmp_path: Path
+@pytest.mark.parametrize(
+    ("shares", "ends", "useless"),
+    [
+        ((0.5, 0.45), (0, 50), True),
+        ((0.3, 0.2), (2, 48), True),  # the ends of a released distribution
+        ((0.3, 0.2), (20, 30), False),
+        ((0.93, 0.0), (0, 50), False),
+        ((0.15, 0.15), (0, 50), False),
+    ],
+)
+def test_values_at_both_ends_of_the_range_are_said_to_be_of_no_use(
+    shares: tuple[float, float], ends: tuple[float, float], useless: bool, tmp_path: Path
 ) -> None:
     """Many values at one end are no sign: most hours have no rain."""
     rng = np.random.default_rng(0)
@@ -37,7 +46,8 @@ def test_values_at_both_ends_of_the_bounds_are_said_to_be_of_no_use(
         time=Time(column="hour", steps=24), channels=(Continuous("rain", 0.0, 50.0), Binary("frost")),
     )  # fmt: skip
     drawn = rng.random((200, 24))
-    rain = np.where(drawn < shares[0], 0.0, np.where(drawn > 1 - shares[1], 50.0, rng.uniform(1, 49, drawn.shape)))
+    low, high = ends
+    rain = np.where(drawn < shares[0], low, np.where(drawn > 1 - shares[1], high, rng.uniform(*ends, drawn.shape)))
     values = np.stack([rain, rng.integers(0, 2, rain.shape)], axis=2).astype(np.float32)
     panel = Panel(
         schema=schema, values=values, lengths=np.full(200, 24, dtype=np.int32), unit=np.arange(200),

@@ -107,7 +107,7 @@ class Counting:
         table = Table(schema, made)
         codes = Remembered(lambda panel: table.codes(working(panel), panel.static))
         domain = np.array(table.domain)
-        noisy = queries.release(
+        noisy, _ = queries.release(
             COLUMNS, float(np.sqrt(len(domain))), (int(domain.sum()),), lambda panel: _votes(codes(panel), domain)
         )
         parts = np.split(noisy / queries.private.population, np.cumsum(domain)[:-1])
@@ -199,8 +199,8 @@ def _release_profile(queries: Queries, scores: Seen) -> np.ndarray:
     """Returns the mean score [step, channel], as far as it is more than noise; clipped to scores of size one."""
     shape = (queries.schema.num_steps, queries.schema.num_channels)
     radius, size = float(np.sqrt(np.prod(shape))), queries.private.population
-    mean = queries.release(PROFILE, radius, shape, lambda panel: Rows(scores(panel))) / size
-    return shrink(mean, np.zeros_like(mean), queries.noise(PROFILE, radius) / size)[0]
+    total, noise = queries.release(PROFILE, radius, shape, lambda panel: Rows(scores(panel)))
+    return shrink(total / size, np.zeros_like(total), noise / size)[0]
 
 
 def _votes(codes: np.ndarray, sizes: np.ndarray) -> Cells:

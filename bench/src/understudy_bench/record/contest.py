@@ -117,7 +117,7 @@ def _real(arena: Arena, seeds: int) -> dict[str, Any]:
     said: dict[str, list[dict[str, float]]] = {}
     for seed in range(seeds):
         train, test = arena.split(seed)
-        values = _Judge(train, test)
+        values = Judge(train, test)
         trained.append(values.figures(train, seed))
         for name, errors in values.naive().items():
             said.setdefault(name, []).append(errors)
@@ -136,7 +136,7 @@ def _measured(arena: Arena, name: str, method: Callable[[], Synthesizer], epsilo
             train, test = arena.split(seed)
             release = method().fit(train, Ledger.in_memory(guarantee), guarantee=guarantee)
             drawn = release.sample(min(_SAMPLED, arena.num_train), rng=np.random.default_rng(seed))
-            found.append(_Judge(train, test).figures(drawn, seed))
+            found.append(Judge(train, test).figures(drawn, seed))
             certified.append(release.certificate.epsilon)
     except UnderstudyError as refused:
         return row(name, {}, epsilon=epsilon, seconds=watch.seconds, note=str(refused), **facts)
@@ -162,7 +162,7 @@ def _beside(line: Row, real: dict[str, Any]) -> Row:
     return {**{name: fact for name, fact in line.items() if name != "errors"}, "metrics": metrics}
 
 
-class _Judge:
+class Judge:
     """Real series that were learned from, and others to test on."""
 
     def __init__(self, train: Panel, test: Panel) -> None:

@@ -39,6 +39,7 @@ _REMEDIES = {
     "57": "The server ended the query: run it again, or ask its administrator.",
 }
 
+_DRIVERS = ("adbc_driver", "duckdb", "_duckdb")  # modules whose errors quote cells
 _OTHERWISE = "Check the URL, the table and the declared types; the database's log says more."
 
 
@@ -95,7 +96,8 @@ class DatabaseTable:
 
     def types(self) -> pa.Schema:
         """Returns names and types of the columns; asks for no row."""
-        return _first_schema(self, f"SELECT * FROM {self.select} LIMIT 0")
+        with _asked(self, f"SELECT * FROM {self.select} LIMIT 0") as reader:
+            return reader.schema
 
     def rows(self, schema: Schema, columns: list[str]) -> Iterator[pa.RecordBatch]:
         """Yields these columns in the types that the schema declares, the rows of a series together and in order."""
@@ -139,11 +141,6 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _first_schema(table: DatabaseTable, text: str) -> pa.Schema:
-    with _asked(table, text) as reader:
-        return reader.schema
-
-
 @contextmanager
 def _asked(table: DatabaseTable, text: str) -> Iterator[pa.RecordBatchReader]:
     """Opens a connection for one query; turns what the database says into a message that quotes nothing of it."""
@@ -155,21 +152,11 @@ def _asked(table: DatabaseTable, text: str) -> Iterator[pa.RecordBatchReader]:
     except (DataError, InputError):
         raise
     except Exception as problem:
-        if not _of_database(problem):
+        if not isinstance(problem, pa.ArrowException | OSError) and not type(problem).__module__.startswith(_DRIVERS):
             raise
-        state = str(getattr(problem, "sqlstate", None) or "")
-        remedy = _REMEDIES.get(
-            state[:2], "Check the URL, the table and the declared types; the database's log says more."
-        )
+        remedy = _REMEDIES.get(str(getattr(problem, "sqlstate", None) or "")[:2], _OTHERWISE)
         told = f"{table.name}: the database can't give the table as the schema declares it. {remedy}"
         raise DataError(told) from None
-
-
-def _of_database(problem: Exception) -> bool:
-    """Returns whether an error came from a driver or from Arrow."""
-    return isinstance(problem, pa.ArrowException | OSError) or type(problem).__module__.startswith(
-        ("adbc_driver", "duckdb", "_duckdb")
-    )
 
 
 @contextmanager

@@ -100,7 +100,11 @@ def _read_wide(source: Source, schema: Schema) -> Grid:
     refuse_unknown_columns(source, required | context | set(schema.ignore), required)
     values, static, units = [], [], []
     for batch in source.batches:
-        values.append(_wide_values(batch, schema))
+        channels = [
+            [to_values(batch.column(name), channel) for name in column_names(schema, channel.name)]
+            for channel in schema.channels
+        ]
+        values.append(np.ascontiguousarray(np.transpose(channels)))
         columns = [to_values(batch.column(channel.name), channel) for channel in schema.static]
         static.append(np.array(columns, dtype=np.float32).reshape(-1, batch.num_rows).T)
         if unit is not None:
@@ -112,14 +116,6 @@ def _read_wide(source: Source, schema: Schema) -> Grid:
         return grid
     encoded = pa.concat_arrays(units).dictionary_encode()
     return _by_unit(grid, encoded)
-
-
-def _wide_values(batch: pa.RecordBatch, schema: Schema) -> Float32[np.ndarray, "row step channel"]:
-    values = np.empty((batch.num_rows, schema.num_steps, schema.num_channels), dtype=np.float32)
-    for index, channel in enumerate(schema.channels):
-        for step, name in enumerate(column_names(schema, channel.name)):
-            values[:, step, index] = to_values(batch.column(name), channel)
-    return values
 
 
 def _grid_of_series(

@@ -36,7 +36,6 @@ from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics import facts
 from understudy.statistics.columns import classes_of, num_labels, single_columns
-from understudy.statistics.copula import ranks_of
 from understudy.statistics.facts import Facts
 from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
 from understudy.synthesizers.dit import interpolation, scores
@@ -44,7 +43,7 @@ from understudy.synthesizers.dit.denoising import Denoising, mirrored_noise
 from understudy.synthesizers.dit.interpolation import NO_AUTOCOVARIANCE, release_autocovariance
 from understudy.synthesizers.dit.published import MaskedDiT
 from understudy.synthesizers.dit.recipe import DEFAULT, PAPER, Recipe
-from understudy.synthesizers.dit.scores import NormalScores, release_scales
+from understudy.synthesizers.dit.scores import NormalScores, ranks_by_nodes, release_scales
 from understudy.synthesizers.options import recipe_of, require_above_zero
 from understudy.synthesizers.packs import Pack
 from understudy.synthesizers.sampling import CompletionRequest, num_pooled, sample_classes, score_nodes
@@ -156,8 +155,7 @@ class DiT(Synthesizer):
         released, channels = self.released(schema, arrays), schema.num_channels
         classes = sample_classes(released.facts, request)
         sampled = self._whole(released, classes, request)
-        ranks = ranks_of(arrays[NODES], sampled.astype(np.float64))
-        scores = sampled[:, : schema.num_steps, :channels]
+        ranks, scores = ranks_by_nodes(sampled, arrays[NODES]), sampled[:, : schema.num_steps, :channels]
         values, single = released.encoding.values(ranks), ranks[:, 0, channels:]
         return request.panel(schema, *released.facts.completed(schema, values, scores, classes, single, request.rng))
 

@@ -16,12 +16,15 @@ from understudy.statistics import copula
 from understudy.statistics.basis import Basis
 from understudy.statistics.copula import (
     LEVEL_EDGES,
+    NODE_RANKS,
     NUM_CELLS,
+    SHOCK_EDGES,
     VOLATILITY_EDGES,
     Distribution,
     Kind,
     Model,
     Profile,
+    Shocks,
     Strengths,
 )
 from understudy.statistics.counts import Expected, least_risk, nearest_distribution, shrink, smoothed_cumulative
@@ -29,7 +32,7 @@ from understudy.statistics.marginals import SCORE_LIMIT
 from understudy.statistics.moments import num_pairs, symmetric, triangle
 from understudy.synthesizers.sampling import num_pooled
 
-_POOL_SERIES, _POOL_NODES = 4096, 1025
+_POOL_SERIES = 4096
 
 
 def pooled_kinds(
@@ -54,11 +57,10 @@ def with_score_nodes(model: Model, schema: Schema) -> Model:
     rng = np.random.default_rng(0)
     kinds = copula.sample_kinds(model, schema, num_pooled(schema, _POOL_SERIES), None, rng)
     scores, singles = copula.sample_scores(model, schema, kinds, rng)
-    nodes = np.linspace(0, 1, _POOL_NODES)
-    single_nodes = np.quantile(singles, nodes, axis=0).T
+    single_nodes = np.quantile(singles, NODE_RANKS, axis=0).T
     _, missing = copula.sample_absence(model, schema, scores, copula.ranks_of(single_nodes, singles), rng)
     observed = [scores[:, :, c][~missing[:, :, c]] for c in range(schema.num_channels)]
-    quantiles = [np.quantile(own if len(own) else np.zeros(1), nodes) for own in observed]
+    quantiles = [np.quantile(own if len(own) else np.zeros(1), NODE_RANKS) for own in observed]
     return replace(model, score_nodes=np.concatenate([quantiles, single_nodes]))
 
 
@@ -366,12 +368,31 @@ _FEW_LEVELS = np.concatenate([LEVEL_EDGES[[0, 4, 8, 12, 16]], [0.0], LEVEL_EDGES
 _FEW_VOLATILITIES = VOLATILITY_EDGES[[0, 16, 24, 32, 36, 40, 44, 48, 52, 56, 64]]
 _MOST_NOISE = 0.012  # of the share of a cell, up to which cells are many
 _APART = 0.01  # of the share of a cell, by which kinds are expected to differ
+SHOCK_LENGTH = 0.5  # the most that shares of a channel's shocks may weigh
 _VOLATILITY_SPREAD = 0.15  # standard deviation of the logarithm of sizes, as expected before votes are counted
 
 
-def edges_for(cell_noise: float) -> tuple[np.ndarray, np.ndarray]:
-    """Returns edges of levels and of volatilities."""
-    return (_FEW_LEVELS, _FEW_VOLATILITIES) if cell_noise > _MOST_NOISE else (LEVEL_EDGES, VOLATILITY_EDGES)
+def edges_for(cell_noise: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Returns edges of levels, of volatilities and of shocks."""
+    many = LEVEL_EDGES, VOLATILITY_EDGES, SHOCK_EDGES
+    return (_FEW_LEVELS, _FEW_VOLATILITIES, 4 * _FEW_LEVELS) if cell_noise > _MOST_NOISE else many
+
+
+def shock_votes(even: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Returns [series, channel · cell]: the share of a series' steps in each cell, shortened channel by channel."""
+    series, steps, channels = even.shape
+    cells = cells_of(even, edges) + np.arange(channels) * (len(edges) - 1)
+    place = cells + np.arange(series)[:, None, None] * channels * (len(edges) - 1)
+    shares = np.bincount(place.ravel(), minlength=series * channels * (len(edges) - 1)) / steps
+    return shortened(shares.reshape(series * channels, -1), SHOCK_LENGTH).reshape(series, -1)
+
+
+def fit_shocks(sums: np.ndarray, count: float, noise: float, edges: np.ndarray) -> Shocks:
+    """Returns the distributions, with mean zero and variance one, behind released votes [channel, cell]."""
+    total = np.maximum(sums.sum(axis=1, keepdims=True), 0.1 * count)
+    expected = [Expected(0.0, 0.1, 1.0, 0.2)] * len(sums)
+    found = fit_distribution(sums / total, noise / count, edges, SHOCK_EDGES, expected).cumulative
+    return Shocks(found)
 
 
 def fit_shapes(

@@ -14,7 +14,7 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.private_series import PrivateSeries, Remembered
 from understudy.statistics.basis import Basis, basis_of
 from understudy.statistics.columns import classes_of, gappy_channels, missing_shares, num_labels
-from understudy.statistics.copula import NUM_CELLS, Covariance, Distribution, Kind, Model, Profile, Strengths
+from understudy.statistics.copula import NUM_CELLS, Covariance, Distribution, Kind, Model, Profile, Shocks, Strengths
 from understudy.statistics.gaps import GapModel, numbers_of
 from understudy.statistics.marginals import Marginal, bounded_scores
 from understudy.statistics.moments import num_pairs
@@ -35,6 +35,7 @@ class Learning:
     grant: Grant
     max_splits: int
     progress: Progress
+    prior: Panel | None = None
 
     @property
     def schema(self) -> Schema:
@@ -44,7 +45,7 @@ class Learning:
     @property
     def queries(self) -> Queries:
         """The releases that other methods make too."""
-        return Queries(self.private, self.grant)
+        return Queries(self.private, self.grant, self.prior)
 
     @property
     def basis(self) -> Basis:
@@ -70,7 +71,7 @@ class Learning:
         strengths, level_shares = self.release_spectra(coefficients, kinds, counts)
         self.progress("spectrum", 0.6)
         shapes = self.release_shapes(coefficients, kinds, strengths, level_shares, counts)
-        fitted = [Kind(*parts) for parts in zip(profiles, strengths, *shapes, strict=True)]
+        fitted = [Kind(*parts, shapes[2]) for parts in zip(profiles, strengths, *shapes[:2], strict=True)]
         self.progress("shape", 0.7)
         once = _once_by(marginals[schema.num_channels :], schema, gap_models)
         single_mean = self.release_singles(once, counts)
@@ -100,7 +101,7 @@ class Learning:
         channels = self.schema.num_channels
         if channels == 1:
             return np.eye(1)
-        noisy = self.queries.release(
+        noisy, _ = self.queries.release(
             "factors",
             fitting.factors_radius(channels),
             (num_pairs(channels),),
@@ -114,14 +115,14 @@ class Learning:
             return ()
         channels = self.schema.num_channels
         bound = float(np.sqrt(channels))
-        noisy = self.queries.release(
+        noisy, noise = self.queries.release(
             "levels",
             bound,
             (channels * NUM_CELLS,),
             lambda panel: Cells.one_each(fitting.cells_of(_means(scores(panel)), fitting.EVEN_EDGES), NUM_CELLS),
         )
         most = min(self.max_splits, affordable_splits(self.schema, self.private.population))
-        return fitting.find_splits(noisy.reshape(channels, NUM_CELLS), self.queries.noise("levels", bound), most)
+        return fitting.find_splits(noisy.reshape(channels, NUM_CELLS), noise, most)
 
     def release_profiles(self, scores: Seen, kinds: Seen, num_kinds: int) -> tuple[np.ndarray, list[Profile]]:
         """Number of series, and mean and spread of their scores, for each kind."""
@@ -134,10 +135,9 @@ class Learning:
             own = moments.vectors(scores(panel).astype(np.float64))
             return Rows(np.concatenate([own, np.full((len(own), 1), one)], axis=1), kinds(panel), num_kinds)
 
-        noisy = self.queries.release(
+        noisy, noise = self.queries.release(
             "profile", bound, (num_kinds, moments.number * self.schema.num_channels + 1), vectors
         )
-        noise = self.queries.noise("profile", bound)
         counts = fitting.fit_counts(noisy[:, -1] / one, noise / one, self.private.population)
         return counts, moments.profiles(noisy[:, :-1], counts, noise, num_labels(self.schema))
 
@@ -147,13 +147,13 @@ class Learning:
         """Directions of the spectra, |c| / ‖c‖: a vector of length one per series and channel."""
         steps, channels = self.schema.num_steps, self.schema.num_channels
         bound = float(np.sqrt(channels))
-        noisy = self.queries.release(
+        noisy, noise = self.queries.release(
             "spectrum",
             bound,
             (len(counts), steps, channels),
             lambda panel: Rows(unit_length(np.abs(coefficients(panel))), kinds(panel), len(counts)),
         )
-        settled = fitting.pooled_kinds(noisy, counts, self.queries.noise("spectrum", bound))
+        settled = fitting.pooled_kinds(noisy, counts, noise)
         found = [fitting.fit_strengths(directions, remaining, self.basis) for directions, remaining in settled]
         return [strengths for strengths, _ in found], [level for _, level in found]
 
@@ -164,24 +164,30 @@ class Learning:
         strengths: list[Strengths],
         level_shares: list[np.ndarray],
         counts: np.ndarray,
-    ) -> tuple[list[Distribution], list[Distribution]]:
-        """Votes for the level and for the volatility, one each per series and channel."""
+    ) -> tuple[list[Distribution], list[Distribution], Shocks]:
+        """Votes for the level and for the volatility, one each per series and channel, and for shocks at all steps."""
         steps, channels = self.schema.num_steps, self.schema.num_channels
-        bound = float(np.sqrt(2 * channels))
+        bound = float(np.sqrt((2 + fitting.SHOCK_LENGTH**2) * channels))
         noise = self.queries.noise("shape", bound)
         edges = fitting.edges_for(noise / self.private.population)
         num_cells = len(edges[0]) - 1
 
-        def votes(panel: Panel) -> Cells:
+        def votes(panel: Panel) -> SideBySide:
             own, kind = coefficients(panel), kinds(panel)
-            size = _by_kind(kind, own[:, 1:], lambda one, moves: strengths[one].volatilities_of(moves), (channels,))
-            both = (fitting.cells_of(own[:, 0] / np.sqrt(steps), edges[0]), fitting.cells_of(size, edges[1]))
+            shape = (steps + 1, channels)
+            sizes = _by_kind(kind, own[:, 1:], lambda one, moves: strengths[one].evened(moves, self.basis), shape)
+            both = fitting.cells_of(own[:, 0] / np.sqrt(steps), edges[0]), fitting.cells_of(sizes[:, 0], edges[1])
             ballot = kind[:, None] * 2 * channels + np.arange(2 * channels)
-            return Cells.one_each(np.concatenate(both, axis=1), num_cells, ballot, len(counts) * 2 * channels)
+            cast = Cells.one_each(np.concatenate(both, axis=1), num_cells, ballot, len(counts) * 2 * channels)
+            return SideBySide([cast, Rows(fitting.shock_votes(sizes[:, 1:], edges[2]))])
 
-        noisy = self.queries.release("shape", bound, (len(counts) * 2 * channels * num_cells,), votes)
-        votes_cast = noisy.reshape(len(counts), 2, channels, num_cells)
-        return fitting.fit_shapes(votes_cast, counts, noise, edges, level_shares)
+        ballots = [num_cells] * (2 * len(counts) * channels + channels)
+        noisy, noise = self.queries.release("shape", bound, (sum(ballots),), votes, ballots)
+        cast = noisy.reshape(-1, channels, num_cells)
+        levels, volatilities = fitting.fit_shapes(
+            cast[:-1].reshape(len(counts), 2, channels, num_cells), counts, noise, edges[:2], level_shares
+        )
+        return levels, volatilities, fitting.fit_shocks(cast[-1], counts.sum(), noise, edges[2])
 
     def release_singles(self, once: Seen, counts: np.ndarray) -> np.ndarray:
         """Mean scores [label, single] of what a series has once; nothing is released where no label sets them apart."""
@@ -190,11 +196,11 @@ class Learning:
         if SINGLES not in {entry.label for entry in self.grant.plan.entries}:
             return np.zeros((labels, number))
         bound = float(np.sqrt(fitting.SLACK * number))
-        noisy = self.queries.release(
+        noisy, noise = self.queries.release(
             SINGLES, bound, (labels, number), lambda panel: Rows(once(panel), classes_of(panel), labels)
         )
         by_label = counts.reshape(labels, -1).sum(axis=1)
-        settled = fitting.pooled_kinds(noisy, by_label, self.queries.noise(SINGLES, bound))
+        settled = fitting.pooled_kinds(noisy, by_label, noise)
         return np.stack([mean for mean, _ in settled])
 
     def release_dependence(
@@ -219,11 +225,14 @@ class Learning:
 
         def products(panel: Panel) -> SideBySide:
             kind, shape = kinds(panel), (schema.num_steps + 1, channels)
-            blocks = _by_kind(kind, coefficients(panel), lambda one, own: fitted[one].coordinates_of(own), shape)
+            blocks = _by_kind(
+                kind, coefficients(panel), lambda one, own: fitted[one].coordinates_of(own, self.basis), shape
+            )
             return coupling.moments(singles(panel), blocks, kind, len(counts))
 
-        noisy = self.queries.release("dependence", coupling.radius, (len(counts) * coupling.num_pairs,), products)
-        noise = self.queries.noise("dependence", coupling.radius)
+        noisy, noise = self.queries.release(
+            "dependence", coupling.radius, (len(counts) * coupling.num_pairs,), products
+        )
         settled = fitting.pooled_kinds(coupling.by_kind(noisy, len(counts)), counts, noise)
         deviations = [np.sqrt(kind.variances()) if clockless else None for kind in fitted]
         own = zip(settled, deviations, strict=True)

@@ -159,6 +159,8 @@ def test_a_pattern_is_a_folder_of_the_files_that_match(store: str, tmp_path: Pat
             pq.write_table(toy_table().slice(place * 300, 300), sink)
     assert open_table(f"{folder}/part-*.parquet", toy_schema()).num_units == 120
     assert read_panel(f"{folder}/*.parquet", toy_schema()).num_units == 120
+    for place in (folder, f"{folder}/part-*.parquet", f"{folder}/part-0.parquet"):
+        assert Schema.draft(place, unit="person", time="when").channels[0].name == "power"
 
 
 def test_stores_that_arrow_knows_need_no_package_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,7 +152,8 @@ def test_the_bounds_are_not_much_too_wide(runs: dict[str, tuple[Panel, Tape]]) -
     lengths, static = np.array([8]), np.array([[0, 300, 1, 9]])
     after = tape_of(append_unit(panel, at_bounds(panel.schema, 1), lengths, static), frozen=before)
     for label in ("marginals", "levels", "shape"):
-        assert after.distance(before, label) > 0.99, label
+        least = np.sqrt(2 / 2.25) if label == "shape" else 1.0  # shocks of a series are rarely in one cell
+        assert after.distance(before, label) > 0.99 * least, label
     after = tape_of(append_unit(panel, alternating(panel.schema), lengths, static), frozen=before)
     for label in ("profile", "spectrum", "dependence"):
         assert after.distance(before, label) > 0.6, label
