@@ -402,7 +402,7 @@ def verify(
         checks += _check_figures(certificate, parsed_events(certificate))
     except (CertificateError, InputError) as problem:
         checks.append(Check("epsilon", False, str(problem)))
-    except (ArithmeticError, ValueError, UnsupportedEvent):  # of numbers that no mechanism has
+    except (ArithmeticError, MemoryError, TypeError, ValueError, UnsupportedEvent):  # of numbers that no mechanism has
         checks.append(Check("epsilon", False, "no account of these events can be computed. Do not rely on it."))
     if directory is not None:
         checks.append(_check_files(certificate, Path(directory)))
