@@ -28,8 +28,11 @@ MUTANTS = (
         name="features summed in the order of the rows",
         why="a unit more moves the others within a batch, where a library rounds their sums otherwise",
         file="synthesizers/pets/reweighting.py",
-        before="(self.lattice.coordinates(embeddings).astype(np.float64) @ self.frequency)",
-        after="((embeddings / self.lattice.step) @ self.frequency.astype(np.float32))",
+        before="        return _COSINE[both] / np.float32(math.sqrt(FEATURES / 2))",
+        after="""\
+        wave = self.frequency / self.lattice.step[:, None] * (2 * np.pi / 2**_TURN)
+        turn = embeddings @ wave.astype(np.float32)
+        return np.concatenate([np.cos(turn), np.sin(turn)], axis=1) / np.float32(math.sqrt(FEATURES / 2))""",
         tests=(f"{REWEIGHTING}::test_one_more_unit_changes_no_other_units_vector",),
     ),
     Mutant(
