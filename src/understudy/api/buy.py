@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from understudy.api.arguments import check_table
-from understudy.api.charging import Payer, charging, check_budget, payer_of
+from understudy.api.charging import Payer, charging, check_budget, named_by, payer_of
 from understudy.api.places import existing_table, require_room, unused
 from understudy.data import Schema
 from understudy.files import whole_file
@@ -93,6 +93,7 @@ def bought(
     draft, file = contract_of(schema, draft=True)
     existing_table(data, "data")
     require_budget(draft)
+    draft = named_by(draft, ledger)
     payer = payer_of(ledger, draft, file)
     guarantee = guarantee_for(draft, epsilon, None)
     purchase.check(draft, guarantee)

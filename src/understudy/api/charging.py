@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from understudy.data import BudgetDeclaration, Schema
+from understudy.data.draft import NAMELESS
 from understudy.data.type_checks import require_argument
 from understudy.errors import InputError, LedgerError
 from understudy.planning.choices import existing_ledger, require_budget
@@ -29,6 +30,18 @@ def payer_of(ledger: Payer | None, schema: Schema, schema_file: Path | None) -> 
         return schema_file.absolute().parent
     require_argument(ledger, Ledger | str | Path, "ledger", f"{remedy}; on simulated data pass Ledger.scratch().")
     return ledger
+
+
+def named_by(schema: Schema, ledger: Payer | None) -> Schema:
+    """Returns the schema with the name of its ledger's file where a draft left its population without one.
+
+    Two tables of two ledgers are two populations, and the registry knows a population by its name.
+    """
+    if schema.name != NAMELESS or ledger is None:
+        return schema
+    if isinstance(ledger, Ledger):
+        return schema if ledger.path is None else replace(schema, name=ledger.name)
+    return replace(schema, name=Path(ledger).stem) if Path(ledger).suffix == ".ledger" else schema
 
 
 def run_delta(payer: Payer) -> float | None:

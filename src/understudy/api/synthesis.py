@@ -13,7 +13,16 @@ from typing import Any, Unpack
 import numpy as np
 
 from understudy.api.arguments import check_names, contract_for
-from understudy.api.charging import Payer, charging, check_budget, payer_of, run_delta, with_budget, without_limit
+from understudy.api.charging import (
+    Payer,
+    charging,
+    check_budget,
+    named_by,
+    payer_of,
+    run_delta,
+    with_budget,
+    without_limit,
+)
 from understudy.api.holdouts import Holdout, check_share, check_split, list_written, split_table
 from understudy.api.places import existing_table, require_room, unused
 from understudy.api.progress import Shown, shown
@@ -227,6 +236,7 @@ def _prepared(
         raise InputError("allow_few_units: the reason is expected; the certificate prints it.")
     contract = contract if label is None else replace(contract, label=label)
     contract.require_declared()
+    contract = named_by(contract, ledger)
     payer = payer_of(ledger, contract, file)
     contract = with_budget(contract, payer, epsilon)
     kept_out = Holdout.of(holdout, options.get("holdout_list"), contract, target)

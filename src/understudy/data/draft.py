@@ -40,6 +40,7 @@ STATEMENT = (
     f"the text shape of up to {PEEKED_ROWS} rows of every column: whether all of it reads as whole numbers, numbers, "
     "true/false, timestamps, or none of these. No value, category, bound or count is taken over"
 )
+NAMELESS = "population"  # name of a population for which no file stands
 _NO_ROW = "# Written from column names and types only; no value was read. Complete what says TODO."
 _PEEKED = f"# Peeked: kinds of columns come from a look at {STATEMENT}. This look is not protected by any guarantee."
 _AXIS = ("time.frequency", "time.start", "time.steps")
@@ -93,7 +94,7 @@ def draft(
 ) -> Schema:
     """Returns the draft that `Schema.draft` documents."""
     if isinstance(source, np.ndarray):
-        return _draft_of_array(source, name or "population")
+        return _draft_of_array(source, name or NAMELESS)
     place = located(source) if isinstance(source, str | Path) else None
     file, written = None if place is None else _first_file(place), csv or CsvFormat()
     is_csv = file is not None and file.suffix.lower() == ".csv"
@@ -115,7 +116,7 @@ def draft(
     absent = {"population": True, "unit.column": unit is None, "time.column": time is None}
     untyped = [f"{c.name}.kind" for c in columns if pa.types.is_null(arrow.field(c.name).type)]
     return Schema(
-        name=name or ("population" if place is None else Path(place.name.replace("*", "")).stem),
+        name=name or (NAMELESS if place is None else Path(place.name.replace("*", "")).stem),
         population=Population(),
         unit=PrivacyUnit(column=unit, dtype=_unit_dtype(unit, arrow)),
         time=_time(time, arrow, zone, series, from_text=is_csv),

@@ -107,14 +107,9 @@ def _html_table(rows: Sequence[tuple[str, str]]) -> str:
 
 def _issued(certificate: Certificate) -> list[tuple[str, str]]:
     """Who issued it, when, what for, and how long it holds; what the certificate does not state is left out."""
-    stated = {
-        "Issued at (UTC)": getattr(certificate, "issued_at", None),
-        "Issuer": getattr(certificate, "issuer", None),
-        "Purpose": getattr(certificate, "purpose", None),
-        "Contact": getattr(certificate, "contact", None),
-        "Validity": getattr(certificate, "validity", None) or _VALIDITY,
-    }
-    return [(name, str(value)) for name, value in stated.items() if value]
+    named = {"at": "Issued at (UTC)", "name": "Issuer", "purpose": "Purpose", "contact": "Contact"}
+    stated = [(title, certificate.issued[key]) for key, title in named.items() if certificate.issued.get(key)]
+    return [*stated, ("Validity", _VALIDITY)]
 
 
 def _headline(certificate: Certificate) -> str:
@@ -190,7 +185,6 @@ def _accountability(certificate: Certificate) -> list[tuple[str, str]]:
     return [
         ("Ledger", f"{kind}, composition {composition}, head {str(head)[:16]}…"),
         ("Released files", f"{len(certificate.files)}, each listed with its sha256 in certificate.json"),
-        *((f"Issuer: {key}" if key != "at" else "Issued at", told) for key, told in certificate.issued.items()),
         ("Signed by", signer),
         *parties,
         ("Software", ", ".join(f"{name} {number}" for name, number in certificate.versions.items())),

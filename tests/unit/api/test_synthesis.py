@@ -48,6 +48,16 @@ def test_a_frame_goes_in_and_a_frame_of_the_same_form_comes_out(meters: pd.DataF
     assert len(made) == 20 * STEPS
 
 
+def test_two_frames_with_a_ledger_each_are_two_populations(meters: pd.DataFrame, schema: us.Schema) -> None:
+    """A draft of a frame has no name; the registry would take the second ledger for a replaced first one."""
+    nameless = replace(schema, name=us.Schema.draft(meters, unit="meter_id", time="timestamp").name)
+    first = us.synthesize(meters, nameless, epsilon=1, ledger="north.ledger", progress=False)
+    second = us.synthesize(meters, nameless, epsilon=1, ledger="south.ledger", progress=False)
+    assert [one.certificate.population for one in (first, second)] == ["north", "south"]
+    with pytest.raises(BudgetExceeded):
+        us.synthesize(meters, nameless, epsilon=1, ledger="north.ledger", progress=False)
+
+
 def test_a_ledger_made_for_a_schema_without_a_budget_holds_that_run_and_no_more(
     meters: pd.DataFrame, schema: us.Schema
 ) -> None:

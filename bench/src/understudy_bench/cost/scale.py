@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from joblib.externals.loky import get_reusable_executor
 
-from understudy.data import Continuous, Population, PrivacyUnit, Schema, Time, open_table, read_panel
+from understudy.data import Continuous, Panel, Population, PrivacyUnit, Schema, Table, Time, open_table, read_panel
 from understudy.privacy.budget import Guarantee, default_delta
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.registry import METHODS
@@ -147,10 +147,11 @@ def _measure(folder: Path, shape: Shape, method: str) -> Row:
 
 def _child(folder: Path, shape: Shape, method: str) -> dict[str, float]:
     watch, schema = Stopwatch(), schema_for(shape.series, shape.steps, shape.channels)
-    if shape.workers:
-        table = open_table(folder, schema, workers=shape.workers)
-    else:
-        table = read_panel(folder / "0000.parquet", schema)
+    table: Panel | Table = (
+        open_table(folder, schema, workers=shape.workers)
+        if shape.workers
+        else read_panel(folder / "0000.parquet", schema)
+    )
     read = watch.seconds
     guarantee = Guarantee(2.0, default_delta(shape.series))
     ledger = Ledger.in_memory(guarantee, population=shape.series)

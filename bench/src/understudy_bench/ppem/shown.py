@@ -38,14 +38,15 @@ def densities(partition: Partition, real: Rows, drawn: Rows) -> dict[str, dict[s
     columns = [*partition.schema.channels, *partition.encoding.static_columns]
     hidden = {column.name for column in partition.columns}
     kept = [column for column in columns if column.name not in hidden] if partition.schema.num_steps == 1 else []
-    found, begin = {}, 0
+    found: dict[str, Any] = {}
+    begin = 0
     for column in kept:
         codes = num_codes(column)
         sides = {"real": real.rest[:_SMOOTHED, begin], "drawn": drawn.rest[:_SMOOTHED, begin]}
         begin += codes or 1
         if codes is None and min(own.std() for own in sides.values()) > 0 and len(found) < _COLUMNS:
-            ends = np.quantile(np.concatenate([*sides.values()]), [0.002, 0.998])
-            grid = np.linspace(*ends, _GRID)
+            low, high = np.quantile(np.concatenate([*sides.values()]), [0.002, 0.998])
+            grid = np.linspace(low, high, _GRID)
             found[column.name] = {
                 "grid": grid.tolist(), **{side: gaussian_kde(own)(grid).tolist() for side, own in sides.items()}
             }  # fmt: skip

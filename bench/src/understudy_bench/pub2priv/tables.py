@@ -102,9 +102,8 @@ def measure(
 ) -> tuple[list[Row], list[Row], dict[str, Any]]:
     """Returns judged rows of the method over epsilon and of its ablations, the controls, and what pictures show."""
     told = {name: method for name, method in TOLD.items() if name.split(",")[0] in rivals}
-    plain: list[tuple[str, Synthesizer | WithContext, float]] = [
-        (name, method, 1.0) for name, method in (*rivals.items(), *told.items())
-    ]
+    plain: list[tuple[str, Synthesizer | WithContext, float]] = [(name, method, 1.0) for name, method in rivals.items()]
+    plain += [(name, method, 1.0) for name, method in told.items()]
     plain += [("spectral", Spectral(), epsilon) for epsilon in work.epsilons]
     ours: list[tuple[str, Synthesizer | WithContext, float]] = [
         (name, method, epsilon)
