@@ -121,7 +121,7 @@ def test_public_context_of_the_steps_ahead_changes_a_forecast(tmp_path: Path) ->
     homes = replace(simulate_households(120), private=True)
     network = replace(SMALL.recipe.network, tightness="none")
     tuned = replace(SMALL, recipe=replace(SMALL.recipe, network=network, clipping_norm=1000.0))
-    guarantee = Guarantee(1e5, 1e-6)
+    guarantee = Guarantee(1e4, 1e-6)
     tuned.fit(homes, Ledger.in_memory(guarantee), guarantee=guarantee).save(tmp_path / "release")
     write_panel(simulate_households(3, seed=5), tmp_path / "others.parquet")
     end = datetime.fromisoformat(homes.schema.time.start or "") + timedelta(hours=homes.num_steps)

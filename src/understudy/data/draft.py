@@ -392,7 +392,8 @@ def _file_types(file: File, written: CsvFormat) -> pa.Schema:
     if suffix == ".parquet":
         return open_parquet(file).schema_arrow
     if suffix in (".arrow", ".feather"):
-        return pa.ipc.open_file(file.open("rb")).schema
+        with file.open("rb") as opened:
+            return pa.ipc.open_file(opened).schema
     raise DataError(f"{file.name}: .csv, .parquet, .arrow or .feather is expected. Convert it.")
 
 

@@ -317,7 +317,7 @@ def revoke(hexadecimal: str, reason: str) -> PublicKey:
 
 def revocation(hexadecimal: str) -> str | None:
     """When and why a key was revoked here; None if it was not."""
-    path = _folder("revoked") / f"{fingerprint(hexadecimal).replace(' ', '')}.txt"
+    path = home() / "revoked" / f"{fingerprint(hexadecimal).replace(' ', '')}.txt"
     return path.read_text(encoding="utf-8").strip() if path.exists() else None
 
 

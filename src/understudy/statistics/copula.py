@@ -54,7 +54,7 @@ class Distribution:
         return np.maximum(mass @ middle**2 - (mass @ middle) ** 2, 1e-6)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Shocks:
     """Released distribution functions [channel, cell + 1] of what a step of a series with an even spectrum is.
 

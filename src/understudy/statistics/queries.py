@@ -36,6 +36,9 @@ class Answer(NamedTuple):
     sums: np.ndarray
     noise: float
 
+    def __repr__(self) -> str:
+        return f"Answer(noise={self.noise:.3g})"
+
 
 @dataclass(frozen=True)
 class Queries:

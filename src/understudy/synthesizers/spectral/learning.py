@@ -166,7 +166,7 @@ class Learning:
         counts: np.ndarray,
     ) -> tuple[list[Distribution], list[Distribution], Shocks]:
         """Votes for the level and for the volatility, one each per series and channel, and for shocks at all steps."""
-        steps, channels = self.schema.num_steps, self.schema.num_channels
+        steps, channels, basis = self.schema.num_steps, self.schema.num_channels, self.basis
         bound = float(np.sqrt((2 + fitting.SHOCK_LENGTH**2) * channels))
         noise = self.queries.noise("shape", bound)
         edges = fitting.edges_for(noise / self.private.population)
@@ -175,7 +175,7 @@ class Learning:
         def votes(panel: Panel) -> SideBySide:
             own, kind = coefficients(panel), kinds(panel)
             shape = (steps + 1, channels)
-            sizes = _by_kind(kind, own[:, 1:], lambda one, moves: strengths[one].evened(moves, self.basis), shape)
+            sizes = _by_kind(kind, own[:, 1:], lambda one, moves: strengths[one].evened(moves, basis), shape)
             both = fitting.cells_of(own[:, 0] / np.sqrt(steps), edges[0]), fitting.cells_of(sizes[:, 0], edges[1])
             ballot = kind[:, None] * 2 * channels + np.arange(2 * channels)
             cast = Cells.one_each(np.concatenate(both, axis=1), num_cells, ballot, len(counts) * 2 * channels)
@@ -213,7 +213,7 @@ class Learning:
         num_single: int,
     ) -> tuple[Coupling, list[Covariance]]:
         """Second moments of all coordinates, for each kind."""
-        schema, channels = self.schema, self.schema.num_channels
+        schema, channels, basis = self.schema, self.schema.num_channels, self.basis
         clockless = schema.time.align == "relative" or not schema.unit.protects_a_person
         coupling = choose_coupling(
             num_single,
@@ -225,9 +225,7 @@ class Learning:
 
         def products(panel: Panel) -> SideBySide:
             kind, shape = kinds(panel), (schema.num_steps + 1, channels)
-            blocks = _by_kind(
-                kind, coefficients(panel), lambda one, own: fitted[one].coordinates_of(own, self.basis), shape
-            )
+            blocks = _by_kind(kind, coefficients(panel), lambda one, own: fitted[one].coordinates_of(own, basis), shape)
             return coupling.moments(singles(panel), blocks, kind, len(counts))
 
         noisy, noise = self.queries.release(

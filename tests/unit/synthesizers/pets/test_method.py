@@ -215,7 +215,7 @@ def test_the_number_of_candidates_does_not_follow_the_private_number() -> None:
         for number in (1, 250)
     ]
     assert shapes[0] == shapes[1]
-    more = fit(method, make_panel(plain_schema(population=DeclaredPopulation(50_000)), 250)).arrays
+    more = fit(PETS(selection="votes"), make_panel(plain_schema(population=DeclaredPopulation(50_000)), 250)).arrays
     assert more["population.group"].shape != shapes[0]["population.group"]
 
 

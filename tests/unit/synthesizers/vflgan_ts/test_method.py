@@ -64,8 +64,8 @@ def test_the_certificate_of_each_mode_says_what_it_is() -> None:
     assert found["sound"].hides_presence
     assert not found["local"].hides_presence
     card: Any = environment().get_template("parts.html").module
-    assert "even odds that a unit is in the data" in card.guarantee(found["sound"])
-    assert "even odds that a unit&#39;s values are in the data" in card.guarantee(found["local"])
+    assert "even odds that a unit is in the data" in card.belief(found["sound"])
+    assert "even odds that a unit&#39;s values are in the data" in card.belief(found["local"])
     assert all(check.ok for check in verify(found["local"], None, []) if check.name == "neighbours")
     assert found["sound"].adjacency == ADJACENCIES["add-or-remove"]
     assert "With or without it in the data" in found["sound"].sentence()
