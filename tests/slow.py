@@ -48,6 +48,8 @@ SLOW: dict[str, tuple[Part, ...]] = {
         Part("tests/meta/test_pages_run.py", "test_python", r"docs/(dit|ppem|vflgan-ts)\.md"),
     ),
     "what is learned": (
+        Part("tests/e2e/test_cli_pretrain_pub2priv.py", "test_a_pack_can_have_the_size_of_the_publication"),
+        Part("tests/unit/api/test_scoring.py", "test_releases_are_compared_by_name"),
         Part(f"{UNIT}/dit/test_method.py", "test_the_paper_runs_at_small_size"),
         Part(f"{UNIT}/pub2priv/test_method.py", "test_the_paper_runs_at_small_size"),
         Part(f"{UNIT}/dit/test_method.py", "test_intervals_cover_what_they_say"),

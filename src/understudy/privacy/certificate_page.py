@@ -45,8 +45,8 @@ th { width: 11rem; color: var(--muted); font-weight: 500; }
 ul { margin: .2rem 0; padding-left: 1.1rem; } li { margin-bottom: .12rem; overflow-wrap: anywhere; }
 @media screen and (max-width: 44rem) { header { display: block; } figure { width: 10rem; margin-top: 1rem; }
   .columns { columns: 1; } th, td { display: block; width: auto; padding: 0; } td { margin-bottom: .45rem; } }
-@page { size: A4; margin: 12mm; }
-@media print { html { font-size: 8.6pt; } body { font-size: 8.2pt; line-height: 1.3; }
+@page { size: A4; margin: 11mm; }
+@media print { html { font-size: 8.2pt; } body { font-size: 7.8pt; line-height: 1.25; }
   main { max-width: none; padding: 0; } .columns section { padding-top: .7rem; } figure { width: 28mm; } }
 """
 _VALIDITY = (

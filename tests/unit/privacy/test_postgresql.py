@@ -76,7 +76,7 @@ def test_a_second_ledger_of_a_population_is_refused(database: str, anothers_comp
 
 
 def test_no_password_is_kept_or_shown(postgresql: Server, database: str) -> None:
-    secret = "correct-horse"
+    secret = "correct-horse"  # pragma: allowlist secret
     url = database.replace("owner@", f"owner:{secret}@") + f"?sslpassword={secret}&application_name=x"
     ledger = Ledger.create(url, name="meters", **FACTS)
     with pytest.raises(LedgerError) as caught:

@@ -123,7 +123,7 @@ def test_a_query_that_would_change_the_table_is_refused(put: Callable[..., str])
 @pytest.mark.parametrize(
     "url",
     [
-        "postgresql://ann:hunter2@host/db?table=t",
+        "postgresql://ann:hunter2@host/db?table=t",  # pragma: allowlist secret
         "postgresql://host/db?table=t&password=hunter2",
         "postgres://host/db?table=t&sslpassword=hunter2",
         "s3://AKIA:hunter2@bucket/folder",
