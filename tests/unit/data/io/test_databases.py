@@ -126,7 +126,7 @@ def test_a_query_that_would_change_the_table_is_refused(put: Callable[..., str])
         "postgresql://ann:hunter2@host/db?table=t",  # pragma: allowlist secret
         "postgresql://host/db?table=t&password=hunter2",
         "postgres://host/db?table=t&sslpassword=hunter2",
-        "s3://AKIA:hunter2@bucket/folder",
+        "s3://AKIA:hunter2@bucket/folder",  # pragma: allowlist secret
         "duckdb:file.duckdb?table=t&motherduck_token=hunter2",
     ],
 )
