@@ -39,9 +39,8 @@ def test_a_study_moves_to_the_database_of_a_team(
 
 
 def test_a_server_that_is_gone_is_one_line_and_no_run(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(
-        "UNDERSTUDY_LEDGERS", "postgresql://nobody:hidden@127.0.0.1:1/ledgers"
-    )  # pragma: allowlist secret
+    url = "postgresql://nobody:hidden@127.0.0.1:1/ledgers"  # pragma: allowlist secret
+    monkeypatch.setenv("UNDERSTUDY_LEDGERS", url)
     outcome = run(*clinic.synth())
     assert outcome.code == 2
     assert "did not answer" in outcome.err
