@@ -90,7 +90,7 @@ MUTANTS = (
     Mutant(
         name="vote left out of the bound of the products",
         why="a unit moves the sum further than its noise was made for",
-        file=f"{FOLDER}/regression.py",
+        file=f"{FOLDER}/estimators.py",
         before="return float(np.hypot(self._products_bound, self.vote_weight))",
         after="return float(self._products_bound)",
         tests=(f"{REGRESSION}::test_what_crosses_the_border_is_bounded_as_the_layout_says",),
@@ -98,7 +98,7 @@ MUTANTS = (
     Mutant(
         name="columns of context that are followed counted once",
         why="a series adds a product for each column, and all of them may be one",
-        file=f"{FOLDER}/correlation.py",
+        file=f"{FOLDER}/estimators.py",
         before="np.hypot(products_bound(context), vote_weight(context))",
         after="np.hypot(np.sqrt(context.schema.num_channels), vote_weight(context))",
         tests=(f"{CORRELATION}::test_several_columns_that_are_one_are_bounded_as_several",),
@@ -106,7 +106,7 @@ MUTANTS = (
     Mutant(
         name="what is followed divided by the private number",
         why="what the noisy sum is divided by tells how many units there are",
-        file=f"{FOLDER}/correlation.py",
+        file=f"{FOLDER}/estimators.py",
         before="products, votes = np.split(noisy / private.population, [-NUM_RUN_CELLS])",
         after="products, votes = np.split(noisy / private.panel.num_units, [-NUM_RUN_CELLS])",
         tests=(f"{CORRELATION}::test_what_is_divided_by_is_public_and_one_unit_changes_no_other_units_part",),
@@ -114,7 +114,7 @@ MUTANTS = (
     Mutant(
         name="what is followed left out of the bound beside the regression",
         why="the sum has a part that its noise was not made for",
-        file=f"{FOLDER}/regression.py",
+        file=f"{FOLDER}/estimators.py",
         before="float(np.hypot(self._moments_bound, self.correlation_weight * self.correlations_bound))",
         after="float(self._moments_bound)",
         tests=(f"{REGRESSION}::test_what_crosses_the_border_is_bounded_as_the_layout_says",),

@@ -74,7 +74,7 @@ class Diffusion:
             if t == 0:
                 return mean
             variance = float(betas[t] * (1 - signal[t - 1]) / (1 - signal[t]))
-            x = mean + math.sqrt(variance) * _normal(x, generator)
+            x = mean + math.sqrt(variance) * torch.randn(x.shape, generator=generator).to(x)
         return x
 
     @torch.no_grad()
@@ -90,10 +90,7 @@ class Diffusion:
         return x
 
     def left_by_implicit(self, num_steps: int) -> float:
-        """Returns the deviation that `implicit` leaves of standard normal numbers when it is told the best guess.
-
-        Each of its steps turns by an angle and keeps the cosine of it: 0.95 in all with 25 steps.
-        """
+        """Returns the deviation that `implicit` leaves of standard normal numbers told the best guess (0.95 in 25)."""
         angles = self.signal()[self._times(num_steps)].sqrt().acos()
         return float(torch.cat([-angles.diff(), angles[-1:]]).cos().prod())
 
@@ -108,7 +105,3 @@ class Diffusion:
     def _times(self, num_steps: int) -> Tensor:
         """Returns the times that `implicit` visits, from the noisiest to the first."""
         return torch.linspace(self.steps - 1, 0, min(num_steps, self.steps)).round().long().unique().flip(0)
-
-
-def _normal(like: Tensor, generator: torch.Generator) -> Tensor:
-    return torch.randn(like.shape, generator=generator, dtype=like.dtype, device=like.device)

@@ -1,12 +1,14 @@
 """Networks: as arrays, their size, their moving average, and training on public data."""
 
 from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel
 
-from understudy.training.private_gradient import Loss
+Network = TypeVar("Network", bound=nn.Module)
 
 
 def meta_device() -> torch.device:
@@ -34,31 +36,37 @@ def load_arrays(network: nn.Module, arrays: Mapping[str, np.ndarray], prefix: st
 
 
 def train_on_public_data(
-    network: nn.Module,
-    loss: Loss,
-    examples: Mapping[str, np.ndarray],
+    network: Network,
+    loss: Callable[[int], Tensor],
     *,
     iterations: int,
-    batch: int,
     learning_rate: float,
-    seed: int,
-    progress: Callable[[int, int], None],
-) -> None:
-    """Trains on public windows with ordinary gradients; `progress` receives iterations done and planned.
+    last_rate: float | None = None,
+    averaged: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Network:
+    """Trains with ordinary gradients and returns the network, or with AdamW the mean of its iterates (`averaged`).
+
+    The rate falls along a cosine to `last_rate`; `loss` receives the iteration, `progress` iterations done and planned.
 
     Privacy:
         None: no example may be private.
     """
-    rng, generator = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
-    number = len(next(iter(examples.values())))
-    optimiser = torch.optim.Adam([weight for weight in network.parameters() if weight.requires_grad], lr=learning_rate)
-    for done in range(iterations):
-        rows = rng.integers(0, number, batch)
-        shown = {name: torch.from_numpy(np.array(array[rows])) for name, array in examples.items()}
+    mean = AveragedModel(network) if averaged else None
+    weights = [weight for weight in network.parameters() if weight.requires_grad]
+    optimiser = (torch.optim.AdamW if averaged else torch.optim.Adam)(weights, lr=learning_rate)
+    lowest = learning_rate if last_rate is None else last_rate
+    decay = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, iterations, lowest)
+    for iteration in range(iterations):
         optimiser.zero_grad()
-        loss(network, shown, generator).mean().backward()
+        loss(iteration).backward()
         optimiser.step()
-        progress(done + 1, iterations)
+        decay.step()
+        if mean is not None:
+            mean.update_parameters(network)
+        if progress is not None:
+            progress(iteration + 1, iterations)
+    return network if mean is None else mean.module  # type: ignore[return-value]
 
 
 class ExponentialMovingAverage:

@@ -17,8 +17,7 @@ from scipy.stats import spearmanr
 
 from understudy.nn.nearest import nearest
 from understudy.synthesizers.packs import GENERAL, load_pack
-from understudy.synthesizers.pets.modules import EncoderSimilarity, Modules, Similarity, fitted
-from understudy.synthesizers.pets.networks import PooledConv
+from understudy.synthesizers.pets.modules import EncoderSimilarity, Modules, PooledConv, Similarity, fitted
 from understudy.synthesizers.pets.pretraining import (
     MAX_ENCODER_STEPS,
     distil,

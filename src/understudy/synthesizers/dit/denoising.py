@@ -2,9 +2,8 @@
 
 Notation (DP-aware AdaLN-Zero, sections 3 and 5): x are scores, some shown and some hidden, the hidden ones measured
 from what the shown ones say (`interpolation`); x_t = √ᾱ_t x + √(1−ᾱ_t) ε is what the network sees of them. It
-predicts ε, or the velocity √ᾱ_t ε − √(1−ᾱ_t) x. So measured they are roughly N(0, 1), where the best guess of the
-velocity without further knowledge is 0: a network that has learned nothing draws from the released distributions, and
-every bit that it learns makes its guesses better.
+predicts ε, or the velocity √ᾱ_t ε − √(1−ᾱ_t) x, whose best guess without further knowledge is 0: a network that has
+learned nothing draws from the released distributions.
 """
 
 from collections.abc import Mapping
@@ -26,8 +25,8 @@ _CHUNK_ENTRIES = 1 << 18
 def draw_hidden(num_steps: int, num_channels: int, num_static: int, uniform: Uniform) -> np.ndarray:
     """Returns True [series, step, column] where an entry is hidden in training.
 
-    Steps as the paper hides them. Real gaps are in one channel and not in all, so every second series has them hidden
-    in some channels only. Static columns are hidden as a whole by a coin each. Where all steps are hidden, so is all.
+    Steps as the paper hides them; every second series in some channels only, as real gaps are. Static columns are
+    hidden as a whole by a coin each. Where all steps are hidden, so is all.
     """
     steps = training_masks(num_steps, uniform)
     everything = np.asarray(steps.all(axis=1, keepdims=True))
@@ -94,14 +93,10 @@ class Denoising:
 
     @torch.no_grad()
     def fill(self, model: nn.Module, rows: Mapping[str, np.ndarray], start: np.ndarray, num_steps: int) -> np.ndarray:
-        """Returns scores [row, step, column] drawn for hidden entries by DDIM; others mean nothing.
+        """Returns scores [row, step, column] drawn for hidden entries by DDIM from `start`; others mean nothing.
 
         Few steps of DDIM draw a little too narrowly, by a factor that is known for numbers nobody can predict; draws
-        are widened by it, so that intervals are not too narrow.
-
-        Args:
-            rows: As in training, and "hidden": True where to fill. All of it public or the caller's own.
-            start: Noise to draw from, such as `mirrored_noise`.
+        are widened by it. `rows` are as in training, and "hidden": True where to fill.
         """
         parts = [np.zeros((0, *start.shape[1:]), dtype=np.float32)]
         size = max(1, _CHUNK_ENTRIES // max(1, int(np.prod(start.shape[1:]))))
@@ -128,8 +123,7 @@ class Denoising:
 def mirrored_noise(shape: tuple[int, ...], rng: np.random.Generator, draws: int = 1) -> np.ndarray:
     """Returns the noise that rows are drawn from: the second half of several draws from that of the first, negated.
 
-    What is drawn of a series then errs about its middle alike to both sides, so few draws tell the middle well. An
-    interval between two ranks covers what it covers without: as many pairs have an end beyond a value.
+    Draws then err about their middle alike to both sides, so few tell the middle well.
     """
     mirrored = draws // 2
     first = rng.standard_normal((draws - mirrored, shape[0] // draws, *shape[1:]), dtype=np.float32)

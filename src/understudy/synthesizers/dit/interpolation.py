@@ -5,13 +5,11 @@ Suppose that a series has a level of its own, movements that fade, and noise:
     x_t = level + movement_t + noise_t   with variances λ, κ, ω − κ   and   corr(movement_s, movement_t) = ρ^|s−t|
 
 Then a hidden score, given the mean of what is shown and its nearest shown neighbours, is normal with a mean and a
-variance that follow from (λ, ω, κ, ρ) alone (simple kriging). The same is true of the difference to the day before,
-where that is shown, with (ω, κ, ρ) of its own; the two answers are weighted by their variances. The network is shown
-how far a score is from the mean, in standard deviations: untrained it samples from this model, and it learns what is
-different. With `NO_AUTOCOVARIANCE`, or with everything hidden, this is the published diffusion.
+variance that follow from (λ, ω, κ, ρ) alone (simple kriging); so is the difference to the day before, where that is
+shown, with (ω, κ, ρ) of its own. The network is shown how far a score is from the mean, in standard deviations. With
+`NO_AUTOCOVARIANCE`, or with everything hidden, this is the published diffusion.
 
-The autocovariances are released: mean products of scores, summed over series with noise. Where noise is large, they
-are shrunk towards those of typical series, by how large it is.
+The autocovariances are released; where noise is large, they are shrunk towards those of typical series.
 """
 
 import numpy as np
@@ -52,10 +50,7 @@ def interpolate(values: Tensor, shown: Tensor, autocovariance: Tensor, season: i
 def _level(
     values: Tensor, shown: Tensor, level: Tensor, own: Tensor, moves: Tensor, pace: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Returns the mean of what is shown, shrunk by how sure it is, and the variance of the level given it.
-
-    Noise averages out; so do movements that fade fast. A slow one is known as far as the series is shown.
-    """
+    """Returns the mean of what is shown, shrunk by how sure it is, and the variance of the level given it."""
     number, hidden = shown.sum(1, keepdim=True), 1 - shown.mean(1, keepdim=True)
     some = number.clamp_min(1)
     error = (own - moves) / some + moves * torch.minimum(hidden, 2 / ((1 - pace) * some))
@@ -81,9 +76,8 @@ def _by_the_day_before(
 ) -> tuple[Tensor, Tensor]:
     """Returns mean and variance given the day before too, where it is shown.
 
-    What is new since the day before errs by n − n′ where the first answer errs by s + n: n is what no day repeats, n′
-    the same of the day before, s what days repeat. So the errors have the covariance v₁/2, v₁ being the variance of
-    the second, and the best weight of it is 1 − v₁/(2 v₀).
+    The second answer errs by n − n′ where the first errs by s + n: n is what no day repeats, n′ the same of the day
+    before, s what days repeat. So the best weight of the second, of variance v₁, is 1 − v₁/(2 v₀).
     """
     before, there = torch.zeros_like(values), torch.zeros_like(shown)
     before[:, season:], there[:, season:] = (values * shown)[:, :-season], shown[:, :-season]
@@ -107,10 +101,10 @@ def _neighbours(values: Tensor, shown: Tensor, moves: Tensor, pace: Tensor) -> t
 
 
 def products(scores: np.ndarray, known: np.ndarray, season: int) -> np.ndarray:
-    """Returns [series, 1 + 6 · column]: a one, then mean products of what a series has in each column.
+    """Returns [series, 1 + 6 · column]: a one, then mean products, shortened to a length of √(1 + 6 · column).
 
     Around the series' mean: of scores with themselves, with the next, and with one further on; of differences to the
-    day before: the same three. All of it is shortened to a length of √(1 + 6 · column) where it is longer.
+    day before: the same three.
     """
     x = np.where(known, scores, 0.0).astype(np.float64)
     parts = _around(np.where(known, x - _mean(x, known)[:, None], 0.0), known)
@@ -141,11 +135,7 @@ def _mean(values: np.ndarray, counted: np.ndarray) -> np.ndarray:
 def autocovariance_of(
     totals: np.ndarray, variances: np.ndarray, num_steps: int, season: int, noise: float = 0.0
 ) -> np.ndarray:
-    """Returns the autocovariance [7, column] from totals of `products` with noise of a standard deviation.
-
-    Args:
-        variances: Of all scores of each column; what is not a series' own is its level.
-    """
+    """Returns the autocovariance [7, column] from totals of `products` and `variances` of all scores."""
     count = max(float(totals[0]), noise, 1e-9)
     found = totals[1:].reshape(6, -1) / count
     found = _EXPECTED + (found - _EXPECTED) / (1 + (noise / count / _SURE) ** 2)  # the mean given a normal prior

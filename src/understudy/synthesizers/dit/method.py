@@ -2,12 +2,10 @@
 
 Idea. A transformer learns, with private gradients, to fill what is hidden of a series from what is shown (DP-aware
 AdaLN-Zero, after TimeDiT): with everything hidden it generates, with gaps it imputes, with the last steps hidden it
-forecasts. Its condition (diffusion time, a summary of what is shown, the class) is projected onto a ball, and
-what it makes of that is kept inside intervals, so that no unit's gradient is large only because its series is odd.
+forecasts. Its conditioning is bounded (`published`), so that no odd series has a gradient that is large for that alone.
 
-Private data is touched by the small releases of `facts` (distributions of the columns, shares of the classes, gaps and
-lengths) and autocovariances (`interpolation`), and by clipped sums of gradients over
-units. Bounds come from constants or public data, and are an aid to utility: noise is what it is without them.
+Private data is touched by the small releases of `facts` and autocovariances (`interpolation`), and by clipped sums of
+gradients over units. Bounds come from constants or public data, and are an aid to utility: noise is what it is without.
 
 Cost: minutes on two cores for some thousand series of a week of hours; filling costs tens of passes of the network.
 Choose it when recipients of the release have to fill gaps or make forecasts. For series alone try `spectral` first,
@@ -114,9 +112,8 @@ class DiT(Synthesizer):
     def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
         """Buys the facts, trains the network, and returns both.
 
-        Privacy: unit and neighbours as the schema says. `facts.buy` and `fit_network` look at private series through
-        the grant. A unit's windows are shown several times and averaged before the clip; an event takes away at most
-        `influence` windows, because windows with an empty step take no part.
+        Privacy: private series are looked at through the grant. A unit's windows are shown several times and averaged
+        before the clip; an event takes away at most `influence` windows: those with an empty step take no part.
         """
         schema, recipe, bare = private.schema, self.recipe, private.without_context()
         released = facts.buy(bare, grant)
@@ -143,10 +140,9 @@ class DiT(Synthesizer):
         )
         arrays = {**released.to_arrays(), **to_arrays(model, NETWORK), REFERENCE: reference}
         arrays |= {_AUTOCOVARIANCE: denoising.autocovariance, _SCALES: sizes}
-        rng, number = np.random.default_rng(self.seed), num_pooled(schema, _MEASURED)
-        shared = private.shared_context
+        number, shared = num_pooled(schema, _MEASURED), private.shared_context
         context = None if shared is None else broadcast_context(shared, number)
-        request = SampleRequest(num_series=number, rng=rng, context=context)
+        request = SampleRequest(num_series=number, rng=np.random.default_rng(self.seed), context=context)
         sampled = self._whole(self.released(schema, arrays), sample_classes(released, request), request)
         return {**arrays, NODES: score_nodes(sampled[:, : schema.num_steps].astype(np.float64))}
 
@@ -162,9 +158,8 @@ class DiT(Synthesizer):
     def complete(self, arrays: dict[str, np.ndarray], schema: Schema, gaps: CompletionRequest) -> np.ndarray:
         """Returns one filling of the hidden entries of the caller's series, the others as they were."""
         released = self.released(schema, arrays)
-        none = released.denoising.num_classes
         label = np.full(len(gaps.values), -1) if gaps.label is None else gaps.label
-        classes = np.where(label < 0, none, label)
+        classes = np.where(label < 0, released.denoising.num_classes, label)
         rows = released.encoding.examples(gaps.values, gaps.static, classes, gaps.context)
         hidden = np.zeros(rows["x"].shape, dtype=bool)
         hidden[:, : schema.num_steps, : schema.num_channels] = gaps.hidden

@@ -1,11 +1,7 @@
-"""Trains a pack on public series: how large conditions get in a network without bounds, and weights to start from.
+"""Trains a pack on public series: how large conditions get in a network without bounds, and weights to start from."""
 
-Magnitudes are never read off private activations: a bound that follows the data it is to protect would tell about it.
-"""
-
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,11 +35,7 @@ def pretrain(
     provenance: Mapping[str, Any],
     progress: Progress,
 ) -> Pack:
-    """Returns a pack for series with the columns of a public panel.
-
-    Args:
-        with_weights: Keep weights to start from, trained within the bounds; otherwise magnitudes only.
-    """
+    """Returns a pack for series with the columns of a public panel, without weights magnitudes only."""
     if public.num_series < MIN_SERIES:
         raise InputError(f"Public series: at least {MIN_SERIES} are expected. Cut long ones into windows.")
     schema, network, seed = public.schema, method.recipe.network, method.seed
@@ -53,10 +45,10 @@ def pretrain(
     learned, held_out = ({name: array[rows] for name, array in examples.items()} for rows in np.split(order, [-held]))
     denoising, rate = method.denoising(schema, neighbours), method.recipe.learning_rate
     without = replace(method, recipe=replace(method.recipe, network=replace(network, tightness="none")))
-    model, train = without.empty_network(schema), partial(train_on_public_data, examples=learned, batch=_BATCH)
+    model = without.empty_network(schema)
     quality, share = {"error_untrained": _error(model, denoising, held_out)}, 1 / (1 + _BOUNDED * with_weights)
-    train(
-        model, denoising.loss, iterations=iterations, learning_rate=rate, seed=seed,
+    train_on_public_data(
+        model, _loss(model, denoising, learned, seed), iterations=iterations, learning_rate=rate,
         progress=lambda done, planned: progress("without bounds", share * done / planned),
     )  # fmt: skip
     quality["error_without_bounds"] = _error(model, denoising, held_out)
@@ -64,15 +56,23 @@ def pretrain(
     if with_weights:
         bounded = method.empty_network(schema, arrays[REFERENCE])
         bounded.load_state_dict(model.state_dict())
-        train(
-            bounded, denoising.loss, iterations=max(1, int(_BOUNDED * iterations)),
-            learning_rate=rate / 2, seed=seed + 1,
+        train_on_public_data(
+            bounded, _loss(bounded, denoising, learned, seed + 1), iterations=max(1, int(_BOUNDED * iterations)),
+            learning_rate=rate / 2,
             progress=lambda done, planned: progress("within bounds", share + (1 - share) * done / planned),
         )  # fmt: skip
         quality["error"] = _error(bounded, denoising, held_out)
         arrays |= to_arrays(bounded, NETWORK)
     facts = {**provenance, "quality": {name: round(figure, 4) for name, figure in quality.items()}}
     return Pack(method=method.name, arrays=arrays, shape=method.pack_shape(schema), provenance=facts)
+
+
+def _loss(
+    model: MaskedDiT, denoising: Denoising, examples: Mapping[str, np.ndarray], seed: int
+) -> Callable[[int], Tensor]:
+    """Returns the mean loss of batches drawn one after another."""
+    rng, generator = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
+    return lambda iteration: denoising.loss(model, _some(examples, rng, _BATCH), generator).mean()
 
 
 def public_examples(public: Panel, method: DiT) -> tuple[dict[str, np.ndarray], np.ndarray]:
@@ -111,7 +111,7 @@ def measured_reference(
 
     hooks = [part.register_forward_hook(record) for part in model.modules() if isinstance(part, Modulation)]
     with torch.no_grad():
-        denoising.loss(model, _some(examples, seed), torch.Generator().manual_seed(seed))
+        denoising.loss(model, _some(examples, np.random.default_rng(seed)), torch.Generator().manual_seed(seed))
     for hook in hooks:
         hook.remove()
     shares = {"condition": 0.95, "scale": 0.99, "shift": 0.99, "gate": 0.99}
@@ -121,9 +121,10 @@ def measured_reference(
 def _error(model: MaskedDiT, denoising: Denoising, examples: Mapping[str, np.ndarray]) -> float:
     """Returns the loss on public series that were kept out; 1 is what a network knows that knows the marginals only."""
     with torch.no_grad():
-        return float(denoising.loss(model, _some(examples, 1), torch.Generator().manual_seed(1)).mean())
+        some = _some(examples, np.random.default_rng(1))
+        return float(denoising.loss(model, some, torch.Generator().manual_seed(1)).mean())
 
 
-def _some(examples: Mapping[str, np.ndarray], seed: int) -> dict[str, Tensor]:
-    rows = np.random.default_rng(seed).integers(0, len(examples["x"]), _MEASURED)
+def _some(examples: Mapping[str, np.ndarray], rng: np.random.Generator, number: int = _MEASURED) -> dict[str, Tensor]:
+    rows = rng.integers(0, len(examples["x"]), number)
     return {name: torch.from_numpy(np.array(array[rows])) for name, array in examples.items()}

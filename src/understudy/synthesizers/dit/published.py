@@ -1,13 +1,9 @@
 """Diffusion transformer with DP-aware AdaLN-Zero that fills what is hidden, given what is shown.
 
 Peebles & Xie (arXiv:2212.09748v2, section 3.2) condition a transformer through the shift, scale and gate of AdaLN-Zero.
-DP-aware AdaLN-Zero (sections 4 and 5; equation numbers below are its own) bounds that path: a condition with an outlier
-makes a large gradient, and a large gradient is clipped as a whole. Here the condition is projected onto a ball (Eq. 5)
-and what is made of it is kept inside intervals (Eq. 7), so that no example's gradient along this path can be large.
-Nothing about privacy rests on it: clipping and noise are what they are without it.
-
-A token is a few steps: what is known of them, what is noisy, and which is which. The condition of all blocks is the
-diffusion time, a summary of what is shown, and a class.
+DP-aware AdaLN-Zero (sections 4 and 5; equation numbers below are its own) bounds that path: the condition is projected
+onto a ball (Eq. 5) and what is made of it is kept inside intervals (Eq. 7), so that no example's gradient along this
+path can be large. Nothing about privacy rests on it: clipping and noise are what they are without it.
 """
 
 import math
@@ -133,10 +129,9 @@ NUM_STATISTICS = 7
 
 
 def shown_statistics(values: Tensor, shown: Tensor) -> Tensor:
-    """Returns [unit, 7 · channel] of the entries that are shown; zeros for a channel that shows nothing.
+    """Returns [unit, 7 · channel] of the entries that are shown (1 or 0); zeros for a channel that shows nothing.
 
-    Mean, deviation, least, greatest and last value, mean change from one shown step to the next step if that is
-    shown too, and the share that is shown. Args: both [unit, step, channel]; `shown` is 1 or 0.
+    Mean, deviation, least, greatest and last value, mean change between neighbouring shown steps, and the share shown.
     """
     number = shown.sum(1).clamp_min(1.0)
     any_shown = (shown.sum(1) > 0).to(values)
@@ -195,13 +190,10 @@ class MaskedDiT(nn.Module):
         label: Tensor | None = None,
         context: Tensor | None = None,
     ) -> Tensor:
-        """Returns what is in `noisy`, of its shape.
+        """Returns what is in `noisy` [unit, step, channel], which is 0 where nothing is to be filled.
 
         Args:
-            noisy: [unit, step, channel], 0 where nothing is to be filled.
-            time: Diffusion time [unit].
-            values: What is known; read only where it is shown.
-            shown: 1 where `values` are given, else 0.
+            values: What is known; read only where it is `shown` (1, else 0).
             label: Class [unit]; None or `num_classes` says none.
             context: Public context [unit, step, context].
         """
@@ -223,10 +215,7 @@ class MaskedDiT(nn.Module):
 
 
 def conditioning_names(model: nn.Module) -> frozenset[str]:
-    """Returns names of θ_cond: parameters on the way from the condition to shift, scale and gate.
-
-    The rest is θ_other. Time, summary and label make the condition, so they are on that way.
-    """
+    """Returns names of θ_cond: parameters on the way from the condition to shift, scale and gate."""
     makers = ("time.", "summary.", "label.")
     names = (name for name, _ in model.named_parameters())
     return frozenset(name for name in names if name.startswith(makers) or ".condition." in f".{name}")

@@ -1,11 +1,10 @@
 """A schema's columns as the network sees them: normal scores by released distributions, so roughly N(0, 1).
 
-A static column is a channel that stands still. What is missing stays missing: it is neither shown to the network nor
-scored. Steps are filled up to a whole number of patches with steps at which nothing is known.
+A static column is a channel that stands still. What is missing is neither shown to the network nor scored. Steps are
+filled up to a whole number of patches with steps at which nothing is known.
 
-Windows of one long series (events) are too few to know a whole distribution by, and declared bounds are often far
-wider than the values. There every window votes, for each channel, for the half-octave of its standard deviation; the
-winner is known from few votes, and the channel is divided by it.
+Windows of one long series (events) are too few to know a whole distribution by. There every window votes, for each
+channel, for the half-octave of its standard deviation, by which the channel is divided.
 """
 
 from dataclasses import dataclass
@@ -61,10 +60,7 @@ class NormalScores:
         return found
 
     def scores(self, values: np.ndarray, static: np.ndarray) -> np.ndarray:
-        """Returns scores [series, step, column] of values [series, step, channel] and static columns, NaN if unknown.
-
-        Privacy: private if the values are; a series follows from its own values and released distributions alone.
-        """
+        """Returns scores [series, step, column] of values and static columns, NaN if unknown; as private as these."""
         scores = np.full((len(values), self.num_steps, len(self.marginals)), np.nan, dtype=np.float32)
         end, channels = values.shape[1], self.schema.num_channels
         single = single_values(self.schema, static, None)
@@ -91,10 +87,7 @@ class NormalScores:
         return examples if scaled is None else {**examples, "context": scaled}
 
     def context(self, context: np.ndarray | None, num_series: int) -> np.ndarray | None:
-        """Returns context [series, step, context] between −1 and 1 by its declared bounds, 0 where it is not said.
-
-        One row for all where all share it; None where the schema declares none.
-        """
+        """Returns context [series, step, context] between −1 and 1 by its bounds, 0 where unsaid; None if none."""
         if not self.schema.context:
             return None
         if context is None:
@@ -145,10 +138,7 @@ def scale_votes(panel: Panel) -> Cells:
 
 
 def scales_of(schema: Schema, totals: np.ndarray, noise: float = 0.0) -> np.ndarray:
-    """Returns the size of each scaled channel's movement: the middle of the half-octave with the most votes.
-
-    Votes have noise of a standard deviation; where it is large, a cell needs the more of them the odder it is.
-    """
+    """Returns the size of each scaled channel's movement: the half-octave with the most votes, odd ones need more."""
     smooth = np.stack([np.convolve(own, _NEAR, mode="same") for own in totals.reshape(-1, _CELLS)])
     odd = ((np.arange(_CELLS) - _EXPECTED) / _SURE) ** 2 / 2
     return np.asarray(_widths(schema) * 2.0 ** (-((smooth - noise * odd).argmax(axis=1) + 0.5) / 2))
@@ -164,8 +154,7 @@ def release_scales(private: PrivateSeries, grant: Grant) -> np.ndarray:
     number = len(scaled_channels(private.schema))
     if not number:
         return np.zeros(0)
-    bound = float(np.sqrt(number))
-    noisy = grant.release(
-        Statistic(label=SCALE_LABEL, shape=(number * _CELLS,), bound=bound, contributions=scale_votes), private
-    )
+    bound, shape = float(np.sqrt(number)), (number * _CELLS,)
+    statistic = Statistic(label=SCALE_LABEL, shape=shape, bound=bound, contributions=scale_votes)
+    noisy = grant.release(statistic, private)
     return scales_of(private.schema, noisy, grant.deviation(SCALE_LABEL, bound * private.reach))

@@ -1,11 +1,10 @@
 """`pets`: private evolution. Synthetic series are proposed by public modules and selected by noisy private votes.
 
 Idea. Start from series made by rules (or public ones), let every privacy unit vote for the candidates nearest to it in
-a public embedding, add noise to the counts, keep what was voted for, vary it, repeat (PETS, after Lin et al. 2024). No
-network ever sees private data; modules are trained on public series.
+a public embedding, add noise to the counts, keep what was voted for, vary it, repeat (PETS, after Lin et al. 2024).
 
 Private data is read by one histogram per iteration, in which a unit's votes have Euclidean length at most one, and
-by the small releases of `facts`: distributions of the columns, shares of the classes, gaps and lengths.
+by the small releases of `facts`.
 
 Cost: encoder passes over the private series once and over the candidates in every iteration; a minute or two.
 Choose it when public series of the same kind exist, or when dynamics matter that second moments do not show.
@@ -71,7 +70,7 @@ _POPULATION, _PACK = "population.", "pack"  # arrays of a release
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Setup:
-    """A schema's encoding, the modules that fit it, the first population and the lattice laid over it."""
+    """The public side of a run: a schema's encoding, its modules, the first population and the lattice over it."""
 
     encoding: Encoding
     environment: Environment
@@ -138,10 +137,7 @@ class PETS(Synthesizer):
         return BY_START[self.start] if self.recipe is None else recipe_of(self.recipe, Recipe)
 
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
-        """Return the facts, then one mean, or one histogram per iteration, with the least noise allowed after them.
-
-        Refuses, before anything is charged, modules and public tables that do not fit.
-        """
+        """Return the facts, then one mean, or one histogram per iteration, with the least noise allowed after them."""
         if self.settings.as_published and schema.unit.protects_a_person:
             raise InputError(
                 "recipe: the paper's recipe makes the number of series public, so it runs only for windows that share "
@@ -159,13 +155,11 @@ class PETS(Synthesizer):
             self.modules_for(schema)
         entries = self._fact_entries(schema, guarantee)
         facts_events = [entry.event for entry in entries]
-        if self.selection == "mean":
-            noise = smallest_noise_multiplier(Gaussian, guarantee, facts_events)
-            return SpendingPlan((*entries, PlanEntry(reweighting.LABEL, Gaussian(noise))), guarantee)
         one_vote = schema.unit.kind != "event" and schema.unit.max_series == 1 and self.settings.neighbours == 1
         histograms = partial(DiscreteGaussian, count=self.settings.iterations, one_vote=one_vote)
-        noise = smallest_noise_multiplier(histograms, guarantee, facts_events)
-        return SpendingPlan((*entries, PlanEntry(LABEL, histograms(noise))), guarantee)
+        label, event = (reweighting.LABEL, Gaussian) if self.selection == "mean" else (LABEL, histograms)
+        noise = smallest_noise_multiplier(event, guarantee, facts_events)
+        return SpendingPlan((*entries, PlanEntry(label, event(noise))), guarantee)
 
     def _fact_entries(self, schema: Schema, guarantee: Guarantee) -> tuple[PlanEntry, ...]:
         """Return the facts that are released before the votes."""
@@ -178,8 +172,8 @@ class PETS(Synthesizer):
     def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
         """Release the facts, select a population, and return both.
 
-        Privacy: unit and neighbours as the schema says. Private series are read by `release_facts` and by one mean, or
-        one histogram per iteration, all through the grant; candidates, sizes and thresholds are public.
+        Privacy: private series are read by `release_facts` and by one mean, or one histogram per iteration, all
+        through the grant; candidates, sizes and thresholds are public.
         """
         bought = self.release_facts(private, grant)
         progress("facts", _FACTS_SHARE)
@@ -191,7 +185,7 @@ class PETS(Synthesizer):
         return self.evolved(private.panel.schema, bought, self._size(private, noise), stages, vote_of, progress)
 
     def _reweighted(self, private: PrivateSeries, grant: Grant, bought: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return what a release holds: members of a public pool, as often as the noisy mean embedding says."""
+        """Return members of a public pool, as often as the noisy mean embedding says."""
         schema, rng = private.schema, np.random.default_rng(self.seed)
         encoding, classes = encoding_of(schema, bought), num_labels(schema)
         environment = self.environment_for(encoding)
@@ -218,10 +212,7 @@ class PETS(Synthesizer):
         return grant.release(statistic, private)
 
     def release_facts(self, private: PrivateSeries, grant: Grant) -> dict[str, np.ndarray]:
-        """Return everything that is released before the votes, as public arrays.
-
-        Privacy: the releases of `facts.buy`; nothing else is looked at.
-        """
+        """Return everything that is released before the votes: the releases of `facts.buy`, and public scales."""
         schema = private.panel.schema
         linear = linear_scales(schema, self._public_panel(schema) if self.scale == "public" else None)
         declared = {} if self.class_shares is None else {"label_share": np.array(self.class_shares)}
@@ -250,20 +241,14 @@ class PETS(Synthesizer):
     ) -> dict[str, np.ndarray]:
         """Return what a release holds: the last population, the facts, and the pack if it is not the package's own.
 
-        Reads nothing private but what `vote_of` releases, so it also runs where no private series are.
-
-        Args:
-            schema: The contract of what is learned from.
-            bought: What `release_facts` returned.
-            size: Candidates in all, a multiple of the classes.
-            stages: Degree and threshold of each iteration.
-            vote_of: Returns the function that counts one histogram per call.
+        Reads nothing private but what `vote_of` releases, so it also runs where no private series are. `stages` are
+        degree and threshold of each iteration, `size` is a multiple of the classes.
         """
         rng, ancestors = np.random.default_rng(self.seed), list[int]()
         here = self.prepared(schema, bought, size, rng)
         population = here.population
         for population in evolve(here.population, here.environment, vote_of(here), stages, rng):
-            ancestors.append(population.num_ancestors)
+            ancestors.append(len(np.unique(population.ancestor)))
             progress("evolution", _FACTS_SHARE + (1 - _FACTS_SHARE) * len(ancestors) / len(stages))
         return self._released(schema, population, bought) | {"ancestors": np.array(ancestors, dtype=np.int64)}
 
@@ -285,19 +270,15 @@ class PETS(Synthesizer):
         return Setup(encoding=encoding, environment=environment, population=population, lattice=lattice)
 
     def first_population(self, encoding: Encoding, group: np.ndarray, rng: np.random.Generator) -> Population:
-        """Return S_0: public series, of their own class where they have that label, or rule-based ones (Eq. 2).
-
-        Levels of rules are those of public series if there are any; their season is the calendar's if they share one.
-        Of their static columns nothing is known: normal numbers, even codes.
-        """
+        """Return S_0: public series, of their own class where they have that label, or rule-based ones (Eq. 2)."""
         schema, whole = encoding.schema, slice(None)
         public = self._public_panel(schema)
         if public is not None and self.start == "public":
+            label, everyone = public.label, np.arange(public.num_series)
             rows = np.empty(len(group), dtype=np.int64)
             for own in np.unique(group):
-                fitting = np.flatnonzero(public.label == own) if public.label is not None else np.empty(0, np.int64)
-                pool = fitting if len(fitting) else np.arange(public.num_series)
-                rows[group == own] = in_turn(pool, int((group == own).sum()), rng)
+                fitting = everyone[:0] if label is None else np.flatnonzero(label == own)
+                rows[group == own] = in_turn(fitting if len(fitting) else everyone, int((group == own).sum()), rng)
             first = Population.first(encoding.series(public, whole)[rows], encoding.static(public, whole)[rows], group)
             return replace(first, ancestor=rows)
         generate = RuleBased(
@@ -426,10 +407,7 @@ def read_public(path: Path, schema: Schema, modified: int = 0) -> Panel:
 
 
 def _nodes(population: Population, known: Facts) -> np.ndarray:
-    """Return quantiles [number, node] of the population's scores between atoms, each class with its released share.
-
-    Empty if no distributions were bought: then working scale is what it is.
-    """
+    """Return quantiles [number, node] of the population's scores between atoms; none if none were bought."""
     weight = (known.label_share / np.bincount(population.group, minlength=len(known.label_share)))[population.group]
     repeated = np.repeat(weight, population.series.shape[1])
     ranks, nodes = np.linspace(0, 1, NODES), [np.zeros((0, NODES))]
@@ -446,8 +424,7 @@ def _nodes(population: Population, known: Facts) -> np.ndarray:
 def _calibrated(series: np.ndarray, nodes: np.ndarray, known: Facts) -> np.ndarray:
     """Return scores whose distribution over the population is the bought one between the atoms.
 
-    What selection left slightly too high or too wide is corrected for all series alike. Scores inside an atom (a bound
-    that is often taken, such as no sun) stay there, and codes stay.
+    Scores inside an atom (a bound that is often taken, such as no sun) stay there, and codes stay.
     """
     calibrated = series.astype(np.float64)
     for own, (channel, low, high) in zip(nodes, _between_atoms(known, series.shape[2]), strict=True):

@@ -1,36 +1,153 @@
-"""The replaceable modules of PETS: variation (Eq. 4) and similarity, and how those of a pack are made to fit a schema.
+"""The replaceable modules of PETS: variation (Eq. 4) and similarity, their networks, and how they fit a schema.
 
 Series are float32 [series, step, channel] in *working scale*: no gaps, each channel roughly within [−4, 4] by public
 facts alone. A categorical channel of K codes is a group of K one-hot channels.
+
+TS2Vec: Yue et al., AAAI 2022, arXiv:2106.10466v4. `ConvVAE`: strided convolutions over time (Kingma & Welling,
+arXiv:1312.6114v11). `PooledConv`: the same, pooled at every scale, at a few percent of the cost of a TS2Vec. Each
+knows its `shape`: the arguments that make one like it.
 
 Notation: α degree, s posterior noise scale, κ direction noise scale, ρ share of the prior, γ share of the input.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from einops import rearrange
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from understudy.errors import InputError
 from understudy.synthesizers.packs import Pack
-from understudy.synthesizers.pets.networks import ConvVAE, PooledConv, TS2Vec
 from understudy.training.networks import load_arrays
 
 Generation = Callable[[int, np.random.Generator], np.ndarray]  # number → series; looks at no private data
 Variation = Callable[[np.ndarray, float, np.random.Generator], np.ndarray]  # series, degree (0–100) → relatives
 Similarity = Callable[[np.ndarray], np.ndarray]  # series → float32 [series, dimension]; near in L2 means alike
-ENCODERS: dict[str, type[TS2Vec] | type[PooledConv]] = {"pooled-conv": PooledConv, "ts2vec": TS2Vec}
 SOFTENING = 0.1  # a channel that moves much less than this in working scale has no shape worth comparing
 POSTERIOR_MAX, DIRECTION, PRIOR_MAX, BLEND_MAX = 4.0, 0.5, 1.0, 0.25
 _LEVEL_JITTER = 0.25  # how far mean and deviation of a series move, as a share of s
 _FLAT = 0.05  # deviation given to a channel that does not move, so that it can start to
 _VARIED_TOGETHER, _EMBEDDED_TOGETHER = 256, 64
 _MAX_STRETCH = 2  # an encoder reads series of up to twice or half the length it was trained on as they are
+_GROUPS = 8  # of GroupNorm
+
+
+class SameConv(nn.Conv1d):
+    """Convolution of three taps that keeps the length; taps which can only see padding are not computed."""
+
+    def __init__(self, width_in: int, width_out: int, dilation: int) -> None:
+        super().__init__(width_in, width_out, 3, padding=dilation, dilation=dilation)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.dilation[0] >= x.shape[-1]:  # both outer taps fall outside the series: the middle one is exact
+            return functional.conv1d(x, self.weight[:, :, 1:2], self.bias)
+        return super().forward(x)
+
+
+class ConvBlock(nn.Module):
+    """GELU → convolution, twice, plus a skip connection; x is [series, width, step]."""
+
+    def __init__(self, width_in: int, width_out: int, dilation: int, *, last: bool) -> None:
+        super().__init__()
+        self.first = SameConv(width_in, width_out, dilation)
+        self.second = SameConv(width_out, width_out, dilation)
+        self.skip = nn.Conv1d(width_in, width_out, 1) if last or width_in != width_out else nn.Identity()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.second(functional.gelu(self.first(functional.gelu(x)))) + self.skip(x)
+
+
+class TS2Vec(nn.Module):
+    """Represents every step of x [series, step, channel] as [series, step, output].
+
+    While training, steps are hidden at random (p = 0.5) behind the input projection; one with a missing channel (NaN)
+    is always hidden.
+    """
+
+    def __init__(self, *, channels: int, depth: int = 10, hidden: int = 64, output: int = 320) -> None:
+        super().__init__()
+        self.channels = channels
+        self.shape: dict[str, Any] = {"channels": channels, "depth": depth, "hidden": hidden, "output": output}
+        self.project_in = nn.Linear(channels, hidden)
+        widths = [*[hidden] * (depth + 1), output]
+        self.blocks = nn.Sequential(
+            *(ConvBlock(widths[k], widths[k + 1], 2**k, last=k == depth) for k in range(depth + 1))
+        )
+        self.dropout = nn.Dropout(0.1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        present = ~x.isnan().any(-1)
+        hidden = self.project_in(torch.where(present.unsqueeze(-1), x, 0.0))
+        if self.training:
+            present = present & (torch.rand(present.shape, device=x.device) < 0.5)
+        hidden = hidden * present.unsqueeze(-1)
+        output: Tensor = self.dropout(self.blocks(hidden.transpose(1, 2))).transpose(1, 2)
+        return output
+
+
+class ConvVAE(nn.Module):
+    """Maps series [series, step, channel] to one latent vector each, and back; `widths` are multiples of 8."""
+
+    def __init__(self, *, channels: int, steps: int, latent: int, widths: tuple[int, ...] = (32, 64, 128, 128)) -> None:
+        super().__init__()
+        self.channels, self.steps = channels, steps
+        self.shape: dict[str, Any] = {"channels": channels, "steps": steps, "latent": latent, "widths": list(widths)}
+        self.short = -(-steps // 2 ** len(widths))  # steps of the shortest layer, rounded up
+        self.padding = self.short * 2 ** len(widths) - steps
+        up = [*reversed(widths), widths[0]]
+        self.encoder = nn.Sequential(
+            *(_normed(nn.Conv1d(i, o, 5, stride=2, padding=2)) for i, o in pairwise([channels, *widths]))
+        )
+        self.to_latent = nn.Linear(widths[-1] * self.short, 2 * latent)
+        self.from_latent = nn.Linear(latent, widths[-1] * self.short)
+        self.decoder = nn.Sequential(
+            *(_normed(nn.ConvTranspose1d(i, o, 4, stride=2, padding=1)) for i, o in pairwise(up)),
+            nn.Conv1d(widths[0], channels, 5, padding=2),
+        )
+
+    def encode(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return mean and log-variance [series, latent] of q(z | x)."""
+        hidden = functional.pad(x.transpose(1, 2), (0, self.padding), mode="replicate")
+        mean, log_variance = self.to_latent(self.encoder(hidden).flatten(1)).chunk(2, dim=1)
+        return mean, log_variance.clamp(-10, 4)
+
+    def decode(self, z: Tensor) -> Tensor:
+        """Return the mean of p(x | z)."""
+        hidden = self.from_latent(z).unflatten(1, (-1, self.short))
+        output: Tensor = self.decoder(hidden).transpose(1, 2)[:, : self.steps]
+        return output
+
+
+def _normed(layer: nn.Conv1d | nn.ConvTranspose1d) -> nn.Module:
+    return nn.Sequential(layer, nn.GELU(), nn.GroupNorm(_GROUPS, layer.out_channels))
+
+
+class PooledConv(nn.Module):
+    """Embeds x [series, step, channel] as [series, output], by maximum and mean of every layer but the first."""
+
+    def __init__(self, *, channels: int, output: int = 64, widths: tuple[int, ...] = (32, 64, 64, 128, 128)) -> None:
+        super().__init__()
+        self.channels = channels
+        self.shape: dict[str, Any] = {"channels": channels, "output": output, "widths": list(widths)}
+        self.layers = nn.ModuleList(nn.Conv1d(i, o, 5, stride=2, padding=2) for i, o in pairwise([channels, *widths]))
+        self.head = nn.Linear(2 * sum(widths[1:]), output)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden, pooled = x.transpose(1, 2), []
+        for place, layer in enumerate(self.layers):
+            hidden = functional.gelu(layer(hidden))
+            if place:
+                pooled += [hidden.amax(2), hidden.mean(2)]
+        embedding: Tensor = self.head(torch.cat(pooled, dim=1))
+        return embedding
+
+
+ENCODERS: dict[str, type[TS2Vec] | type[PooledConv]] = {"pooled-conv": PooledConv, "ts2vec": TS2Vec}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +165,7 @@ class Modules:
 
 
 class Strengths(NamedTuple):
-    """The four numbers of Eq. 4."""
+    """s, κ, ρ and γ of Eq. 4."""
 
     posterior: float
     direction: float
@@ -64,11 +181,10 @@ def strengths(degree: float) -> Strengths:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class VAEVariation:
-    """Perturbs series in the latent space of an autoencoder.
+    """Perturbs series in the latent space of an autoencoder, at its own length.
 
-    A network of one channel is applied to each channel by itself. Noise is then drawn with the correlation of the
-    series' own channels, so that what moves together is moved together. Series of another length are resampled to
-    the network's, and back.
+    A network of one channel is applied to each channel by itself; noise then has the correlation of the series' own
+    channels, so that what moves together is moved together.
 
     Attributes:
         as_published: Else what the network can't express is kept and slowly moved, and the mean and the deviation of a
@@ -95,10 +211,8 @@ class VAEVariation:
         rows = rearrange(standard, "n step (group channel) -> (n group) step channel", group=groups)
         encoded = self.network.encode(resampled(rows, self.network.steps))
         mu, spread = (part.unflatten(0, (-1, groups)) for part in (encoded[0], torch.exp(0.5 * encoded[1])))
-        post, direct, prior = torch.as_tensor(rng.standard_normal((3, len(x), *mu.shape[1:]), dtype=np.float32))
-        if groups > 1:
-            together = _joint_factor(standard)[which]
-            post, direct, prior = together @ post, together @ direct, together @ prior
+        noise = torch.as_tensor(rng.standard_normal((3, len(x), *mu.shape[1:]), dtype=np.float32))
+        post, direct, prior = noise if groups == 1 else _joint_factor(standard)[which] @ noise
         z = mu[which] + by.posterior * (spread[which] * post + by.direction * direct)  # Eq. 4
         z = (1 - by.prior) * z + by.prior * prior  # Eq. 4
         decoded = self._decoded(z, x.shape[1])
@@ -106,8 +220,8 @@ class VAEVariation:
         if not self.as_published:
             unexpressed = standard - self._decoded(mu, x.shape[1])
             decoded = decoded + _drifted(unexpressed[which], by.prior, rng)
-            noise = rng.standard_normal(tuple(wobble.shape), dtype=np.float32)
-            wobble = _LEVEL_JITTER * by.posterior * torch.as_tensor(noise)
+            jitter = rng.standard_normal(tuple(wobble.shape), dtype=np.float32)
+            wobble = _LEVEL_JITTER * by.posterior * torch.as_tensor(jitter)
         decoded = decoded * (deviation[which] * torch.exp(wobble[0])) + (mean[which] + wobble[1])
         return (1 - by.blend) * decoded + by.blend * x  # Eq. 4
 
@@ -118,8 +232,7 @@ class VAEVariation:
 
 def _joint_factor(standard: Tensor) -> Tensor:
     """Return a Cholesky factor [series, channel, channel] of each series' correlation between channels."""
-    products = standard.transpose(1, 2) @ standard / standard.shape[1]
-    products = products + 1e-2 * torch.eye(standard.shape[2])
+    products = standard.transpose(1, 2) @ standard / standard.shape[1] + 1e-2 * torch.eye(standard.shape[2])
     size = products.diagonal(dim1=1, dim2=2).sqrt()
     return torch.linalg.cholesky(products / size.unsqueeze(1) / size.unsqueeze(2))
 
@@ -134,9 +247,7 @@ def _drifted(residual: Tensor, rho: float, rng: np.random.Generator) -> Tensor:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EncoderSimilarity:
-    """Embeds series by a trained network.
-
-    A network of one channel is applied to each channel by itself and the embeddings are concatenated.
+    """Embeds series by a trained network; one of one channel embeds each channel by itself, side by side.
 
     Attributes:
         level_weight: If given, the network sees series without their level and scale, which are appended to its
@@ -170,11 +281,9 @@ def in_equal_batches(embed: Callable[..., np.ndarray], size: int, *arrays: np.nd
     how many others there are.
     """
     number = len(arrays[0])
-    padded = max(-(-number // size), 1) * size
-    rooms = [np.zeros((padded, *array.shape[1:]), dtype=np.float32) for array in arrays]
-    for room, array in zip(rooms, arrays, strict=True):
-        room[:number] = array
-    batches = (slice(begin, begin + size) for begin in range(0, padded, size))
+    missing = max(-(-number // size), 1) * size - number
+    rooms = [np.concatenate([array, np.zeros((missing, *array.shape[1:]))], dtype=np.float32) for array in arrays]
+    batches = (slice(begin, begin + size) for begin in range(0, number + missing, size))
     return np.concatenate([embed(*(room[batch] for room in rooms)) for batch in batches])[:number]
 
 

@@ -3,13 +3,12 @@
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
-from torch.optim.swa_utils import AveragedModel
 
 from understudy.data import Panel
 from understudy.errors import InputError
@@ -17,16 +16,18 @@ from understudy.statistics.encoding import WORKING_BOUND, Encoding, linear_scale
 from understudy.statistics.series import filled
 from understudy.synthesizers.packs import Pack, versions
 from understudy.synthesizers.pets.modules import (
+    ConvVAE,
     EncoderSimilarity,
     Generation,
+    PooledConv,
+    TS2Vec,
     VAEVariation,
     Variation,
     resampled,
     shape_and_level,
 )
-from understudy.synthesizers.pets.networks import ConvVAE, PooledConv, TS2Vec
 from understudy.synthesizers.pets.rules import RuleBased, in_turn, levels_of
-from understudy.training.networks import to_arrays
+from understudy.training.networks import to_arrays, train_on_public_data
 
 KL_WEIGHT, FREQUENCY_WEIGHT, DIFFERENCE_WEIGHT, PEAK_WEIGHT = 1e-3, 0.1, 0.5, 0.1
 WARM_UP = 0.2  # share of the iterations in which the weight of the KL term grows to its full size
@@ -35,10 +36,8 @@ MIN_SERIES, MIN_STEPS = 32, 8
 MAX_ENCODER_STEPS = 256  # the small encoder reads longer series at this length
 _DEGREES = (5, 60)  # of variations that the small encoder sees while it learns
 _HELD_OUT = 0.1
-Progress = Callable[[str, float], None]
 Report = Callable[[int, int], None]  # iterations executed, iterations planned
 Encoder = Literal["pooled-conv", "ts2vec"]
-Network = TypeVar("Network", bound=nn.Module)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +62,7 @@ def pretrain(
     seed: int,
     encoder: Encoder = "pooled-conv",
     provenance: dict[str, Any],
-    progress: Progress,
+    progress: Callable[[str, float], None],
 ) -> Pack:
     """Return a pack of modules for series such as `public` draws.
 
@@ -88,8 +87,8 @@ def pretrain(
     series = public(effort.distillation_series // 2, rng)
     train = partial(train_ts2vec, iterations=effort.ts2vec_iterations, batch=16, seed=seed)
     network: TS2Vec | PooledConv
-    if encoder == "ts2vec":  # as published: it sees series as they are
-        reading = {"level_weight": None, "num_steps": num_steps}
+    reading: dict[str, Any] = {"level_weight": None, "num_steps": num_steps}  # as published, series as they are
+    if encoder == "ts2vec":
         network = train(series, progress=stage("TS2Vec", 0.45, 1.0))
     else:  # the small encoder learns from a TS2Vec of shapes; levels are appended to its embedding
         reading = {"level_weight": 1.0, "num_steps": min(num_steps, MAX_ENCODER_STEPS)}
@@ -97,20 +96,19 @@ def pretrain(
         seen = seen_by_voters(public, VAEVariation(network=autoencoder), effort.distillation_series, rng)
         network, quality["encoder_explains"] = distil(
             teacher, _shapes(seen), iterations=effort.distillation_iterations, batch=64, seed=seed,
-            num_steps=min(num_steps, MAX_ENCODER_STEPS), progress=stage("small encoder", 0.7, 1.0),
+            num_steps=reading["num_steps"], progress=stage("small encoder", 0.7, 1.0),
         )  # fmt: skip
-    shape = {
-        "num_steps": num_steps,
-        "num_channels": num_channels,
-        "variation": autoencoder.shape,
-        "similarity": {"kind": encoder, **reading, **network.shape},
-    }
     facts = {"seed": seed, "effort": asdict(effort), "versions": versions()}
     rounded = {name: round(share, 4) for name, share in quality.items()}
     return Pack(
         method="pets",
         arrays={**to_arrays(autoencoder, "variation."), **to_arrays(network, "similarity.")},
-        shape=shape,
+        shape={
+            "num_steps": num_steps,
+            "num_channels": num_channels,
+            "variation": autoencoder.shape,
+            "similarity": {"kind": encoder, **reading, **network.shape},
+        },
         provenance={**provenance, **facts, "quality": rounded},
     )
 
@@ -120,7 +118,7 @@ def domain_pack(public: Panel, encoder: Encoder, seed: int) -> Pack:
     """Return a pack trained on the series of a public panel, in working scale by declared bounds."""
     encoding = Encoding.of(public.schema, (), linear_scales(public.schema, None))
     series = encoding.series(public, slice(None))[np.random.default_rng(seed).permutation(public.num_series)]
-    require_enough(len(series), series.shape[1])
+    require_enough(*series.shape[:2])
     held = max(1, round(_HELD_OUT * len(series)))
     return pretrain(
         drawn_from(series[held:]), held_out=series[:held], effort=_OF_DOMAINS, seed=seed, encoder=encoder,
@@ -137,52 +135,25 @@ def require_enough(num_series: int, num_steps: int) -> None:
         )
 
 
-def _trained(
-    make: Callable[[], Network],
-    loss: Callable[[Network, int], Tensor],
-    *,
-    rate: float,
-    iterations: int,
-    seed: int,
-    progress: Report | None,
-    averaged: bool = False,
-) -> Network:
-    """Return a network trained with Adam and cosine decay, or with AdamW and the mean of all iterates (`averaged`)."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        network = make()
-        mean = AveragedModel(network)
-        optimiser = (torch.optim.AdamW if averaged else torch.optim.Adam)(network.parameters(), lr=rate)
-        decay = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, iterations)
-        for iteration in range(iterations):
-            optimiser.zero_grad()
-            loss(network, iteration).backward()
-            optimiser.step()
-            if averaged:
-                mean.update_parameters(network)
-            else:
-                decay.step()
-            if progress is not None:
-                progress(iteration + 1, iterations)
-    return (mean.module if averaged else network).train(False)  # type: ignore[return-value]
-
-
 def train_vae(
     public: Generation, *, iterations: int, batch: int, seed: int, latent: int, progress: Report | None = None
 ) -> ConvVAE:
     """Return an autoencoder of public series, which are standardised one by one and channel by channel."""
     rng = np.random.default_rng(seed)
     _, steps, channels = public(1, np.random.default_rng(seed)).shape
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = ConvVAE(channels=channels, steps=steps, latent=latent)
 
-    def loss(network: ConvVAE, iteration: int) -> Tensor:
-        x = standardise(torch.as_tensor(public(batch, rng)))
-        mean, log_variance = network.encode(x)
-        z = mean + torch.exp(0.5 * log_variance) * torch.randn_like(mean)
-        warm = min(1.0, (iteration + 1) / (WARM_UP * iterations))
-        return vae_loss(x, network.decode(z), mean, log_variance, KL_WEIGHT * warm)
+        def loss(iteration: int) -> Tensor:
+            x = standardise(torch.as_tensor(public(batch, rng)))
+            mean, log_variance = network.encode(x)
+            z = mean + torch.exp(0.5 * log_variance) * torch.randn_like(mean)
+            warm = min(1.0, (iteration + 1) / (WARM_UP * iterations))
+            return vae_loss(x, network.decode(z), mean, log_variance, KL_WEIGHT * warm)
 
-    make = partial(ConvVAE, channels=channels, steps=steps, latent=latent)
-    return _trained(make, loss, rate=1e-3, iterations=iterations, seed=seed, progress=progress)
+        train_on_public_data(network, loss, iterations=iterations, learning_rate=1e-3, last_rate=0.0, progress=progress)
+    return network.train(False)
 
 
 def vae_loss(x: Tensor, decoded: Tensor, mean: Tensor, log_variance: Tensor, kl_weight: float) -> Tensor:
@@ -226,14 +197,19 @@ def train_ts2vec(
     """
     rng = np.random.default_rng(seed)
     data = torch.as_tensor(np.asarray(series, dtype=np.float32))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = TS2Vec(channels=data.shape[2], **shape)
 
-    def loss(network: TS2Vec, iteration: int) -> Tensor:
-        drawn = rng.choice(len(data), size=min(batch, len(data)), replace=False)
-        first, second, overlap = overlapping_crops(data[torch.as_tensor(drawn)], rng)
-        return hierarchical_loss(network(first)[:, -overlap:], network(second)[:, :overlap])
+        def loss(iteration: int) -> Tensor:
+            drawn = rng.choice(len(data), size=min(batch, len(data)), replace=False)
+            first, second, overlap = overlapping_crops(data[torch.as_tensor(drawn)], rng)
+            return hierarchical_loss(network(first)[:, -overlap:], network(second)[:, :overlap])
 
-    make = partial(TS2Vec, channels=data.shape[2], **shape)
-    return _trained(make, loss, rate=1e-3, iterations=iterations, seed=seed, progress=progress, averaged=True)
+        mean = train_on_public_data(
+            network, loss, iterations=iterations, learning_rate=1e-3, averaged=True, progress=progress
+        )
+    return mean.train(False)
 
 
 def overlapping_crops(x: Tensor, rng: np.random.Generator) -> tuple[Tensor, Tensor, int]:
@@ -246,11 +222,10 @@ def overlapping_crops(x: Tensor, rng: np.random.Generator) -> tuple[Tensor, Tens
     far_right = int(rng.integers(right, num_steps + 1))
     offset = rng.integers(-far_left, num_steps - far_right + 1, size=num_series)
 
-    def crop(start: int, length: int) -> Tensor:
-        steps = torch.as_tensor((offset + start)[:, None] + np.arange(length))
-        return x[torch.arange(num_series)[:, None], steps]
+    def crop(start: int, end: int) -> Tensor:
+        return x[torch.arange(num_series)[:, None], torch.as_tensor(offset[:, None] + np.arange(start, end))]
 
-    return crop(far_left, right - far_left), crop(left, far_right - left), overlap
+    return crop(far_left, right), crop(left, far_right), overlap
 
 
 def hierarchical_loss(ours: Tensor, theirs: Tensor) -> Tensor:
@@ -290,23 +265,24 @@ def distil(
 ) -> tuple[PooledConv, float]:
     """Return a small encoder of series [series, step, channel] whose distances follow the teacher's.
 
-    Its embedding is the teacher's in `output` principal components, scaled so that the mean squared distance between
-    two series is 1. It sees series resampled to `num_steps`. The second value is the share of the components' variance
-    that it reproduces on series held out from its training.
+    It learns the teacher's embeddings in `output` principal components and sees series resampled to `num_steps`. The
+    second value is the share of the components' variance that it reproduces on series held out from its training.
     """
     rng = np.random.default_rng(seed)
     goal = torch.as_tensor(principal_components(EncoderSimilarity(network=teacher)(series), output))
     inputs = resampled(torch.as_tensor(np.asarray(series, dtype=np.float32)), num_steps)
     held_out = int(_HELD_OUT * len(series))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = PooledConv(channels=series.shape[2], output=output)
 
-    def loss(network: PooledConv, iteration: int) -> Tensor:
+    def loss(iteration: int) -> Tensor:
         drawn = torch.as_tensor(rng.integers(held_out, len(series), batch))
         return (network(inputs[drawn]) - goal[drawn]).square().sum(1).mean()
 
-    make = partial(PooledConv, channels=series.shape[2], output=output)
-    network = _trained(make, loss, rate=2e-3, iterations=iterations, seed=seed, progress=progress)
+    train_on_public_data(network, loss, iterations=iterations, learning_rate=2e-3, last_rate=0.0, progress=progress)
     with torch.no_grad():
-        error = (network(inputs[:held_out]) - goal[:held_out]).square().sum(1).mean()
+        error = (network.train(False)(inputs[:held_out]) - goal[:held_out]).square().sum(1).mean()
     return network, float(1 - error / goal.square().sum(1).mean())
 
 
@@ -325,8 +301,7 @@ def seen_by_voters(public: Generation, variation: Variation, num_series: int, rn
     parts = np.array_split(public(num_series // 4, rng), 8)
     varied = [variation(part, degree, rng) for part, degree in zip(parts, np.linspace(*_DEGREES, 8), strict=True)]
     rules = RuleBased(num_steps=plain.shape[1], num_channels=plain.shape[2], levels=levels_of(plain))
-    everything = np.concatenate([plain, *varied, rules(num_series // 4, rng)])
-    return everything[rng.permutation(len(everything))]
+    return rng.permutation(np.concatenate([plain, *varied, rules(num_series // 4, rng)]))
 
 
 def _shapes(series: np.ndarray) -> np.ndarray:
@@ -342,8 +317,7 @@ def scaled_panel(panel: Panel) -> np.ndarray:
     """Return the series of a public panel: gaps bridged, codes as one-hot groups, channels standardised as a whole."""
     if panel.private:
         raise InputError("A public panel is expected: modules are never trained on the series that they will protect.")
-    encoding = Encoding.of(panel.schema, (), linear_scales(panel.schema, panel))
-    return encoding.series(panel, slice(None))
+    return Encoding.of(panel.schema, (), linear_scales(panel.schema, panel)).series(panel, slice(None))
 
 
 def scaled_array(array: np.ndarray) -> np.ndarray:

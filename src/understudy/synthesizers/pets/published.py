@@ -44,11 +44,6 @@ class Population:
         """Number of members, a public constant."""
         return len(self.series)
 
-    @property
-    def num_ancestors(self) -> int:
-        """How many members of the first population have descendants; few mean that chance has thinned it out."""
-        return len(np.unique(self.ancestor))
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Environment:
@@ -57,8 +52,7 @@ class Environment:
     Attributes:
         lookahead: A candidate is embedded as the mean of this many variations; 0 embeds the candidate itself.
         static_codes: First and last-plus-one static column of each group of codes.
-        course_weight: How much it counts at which steps a series is high or low. An embedding that is blind to time
-            can't tell morning from evening, which is what series on one calendar have in common; 0 leaves it out.
+        course_weight: How much it counts at which steps a series is high or low, which tells morning from evening.
         by_chance: Children are sampled at random as published; else each parent gets its share, up to rounding.
     """
 
@@ -80,7 +74,7 @@ class Environment:
         return np.concatenate(parts, axis=1).astype(np.float32)
 
     def relatives(self, population: Population, degree: float, rng: np.random.Generator, times: int = 1) -> Population:
-        """Return `times` variations of every member, in a row, so that modules compute once what they share (Eq. 4).
+        """Return `times` variations of every member, in a row (Eq. 4).
 
         Static numbers move a little too, and codes are resampled with probability degree / 100.
         """

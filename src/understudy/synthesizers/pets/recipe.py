@@ -34,9 +34,8 @@ class Recipe:
         lookahead: Variations by which a candidate is judged (k); 0 judges the candidate itself.
         neighbours: Candidates that one series votes for (q), with 1/√q of a vote each.
         threshold: Counts up to this many standard deviations of the noise are set to 0; as published, votes (H).
-        as_published: Children are sampled at random, variations keep nothing that the autoencoder can't express, rules
-            are the paper's, and without `population` there are as many candidates as private series. That number is
-            then public, so the unit must be `overlapping-window`.
+        as_published: The paper's sampling, variations and rules, and without `population` as many candidates as private
+            series, a number that is then public.
     """
 
     shown: ClassVar = ("iterations",)  # what `--set` offers
@@ -65,10 +64,7 @@ class Recipe:
         return tuple((degree, threshold) for degree in degrees.tolist())
 
     def num_candidates(self, num_units: int, noise: float, num_classes: int) -> int:
-        """Return the size of the population, a multiple of the classes, from public numbers alone.
-
-        So few that an average candidate's votes stand out from the noise, and so many that they can differ.
-        """
+        """Return the size of the population, a multiple of the classes, from public numbers alone."""
         wanted = self.population
         if wanted is None:
             affordable = num_units * math.sqrt(self.neighbours) / (_VOTES_PER_NOISE * noise)

@@ -38,9 +38,8 @@ _BATCH = 256  # series embedded at a time, a constant: libraries round batches o
 class Features:
     """Random Fourier features of embeddings, fixed by public candidates and a seed.
 
-    Embeddings are laid on a public lattice of whole numbers, and frequencies are whole parts of a turn, so that angles
-    are exact and sines come from a table. A library's order of summation, which follows from a vector's place among
-    the others, can then change none of its bits.
+    On a public lattice with frequencies in whole parts of a turn, angles are exact and sines come from a table: a
+    library's order of summation, which follows from a vector's place among the others, can change no bit.
     """
 
     lattice: Lattice
@@ -68,16 +67,13 @@ def mean_embedding(encoding: Encoding, environment: Environment, features: Featu
     """Return the statistic whose sum over units, class by class, is the mean embedding times their number.
 
     Privacy: a series' vector has length one and follows from that series and public facts alone; a unit adds the mean
-    of its series' vectors. Series are shown in batches of one size whatever their number.
+    of its series' vectors.
     """
     num_classes = num_labels(encoding.schema)
 
-    def shown(series: np.ndarray, static: np.ndarray) -> np.ndarray:
-        return features(environment.embed(series, static))
-
     def contributions(panel: Panel) -> Rows:
-        every = slice(None)
-        vectors = in_equal_batches(shown, _BATCH, encoding.series(panel, every), encoding.static(panel, every))
+        shown = (part(panel, slice(None)) for part in (encoding.series, encoding.static))
+        vectors = in_equal_batches(lambda *own: features(environment.embed(*own)), _BATCH, *shown)
         return Rows(vectors, classes_of(panel), num_classes)
 
     return Statistic(label=LABEL, shape=(num_classes, FEATURES), bound=1.0, contributions=contributions)

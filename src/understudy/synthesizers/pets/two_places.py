@@ -88,10 +88,7 @@ class Message:
 def open_run(
     method: PETS, panel: Panel, ledger: Ledger, guarantee: Guarantee, noise: NoiseSource, *, whole: bool = True
 ) -> Message:
-    """Charge the whole run, release the facts, and return the first ballot.
-
-    Args:
-        panel: The private series, or the first of several files of them if not `whole`.
+    """Charge the whole run, release the facts, and return the first ballot; not `whole`: the first of several files.
 
     Privacy: the order is that of `Synthesizer.fit`: check, plan, charge, look. The ballot is public.
     """
@@ -143,10 +140,6 @@ def answer(
 ) -> Message:
     """Count one vote under the run's charge and return its ballot; the last one carries the certificate.
 
-    Args:
-        panels: The private series, in one or several files of whole units.
-        overrides: Rules a person lifted by name, for the certificate.
-
     Privacy: executes one histogram of those charged, or raises. The proposal comes from outside and decides only what
     is voted on; schema, unit, charge and noise are the holder's own.
     """
@@ -163,9 +156,10 @@ def answer(
     histogram = vote(proposal.arrays["embeddings"], proposal.arrays["group"])
     left, certificate = grant.remaining(LABEL), None
     if not left:
-        inputs = method.own_inputs()
-        trust = method.trust(schema, grant.plan)
-        issued = issue(grant, schema, method=method.name, public_inputs=inputs, overrides=overrides, trust=trust)
+        issued = issue(
+            grant, schema, method=method.name, public_inputs=method.own_inputs(), overrides=overrides,
+            trust=method.trust(schema, grant.plan),
+        )  # fmt: skip
         certificate = json.loads(issued.dumps())
     facts = {"run": grant.receipt.run, "left": left, "certificate": certificate}
     return Message(kind="ballot", facts=facts, arrays={"histogram": histogram})

@@ -82,8 +82,7 @@ def voters_of(parts: Iterable[PrivateSeries], encoding: Encoding, environment: E
     """Return all private series as they vote; `parts` may come one after another from a table larger than memory.
 
     Privacy: private. Each series is encoded by itself, in batches of one size whatever the number of series. The
-    series of a unit vote together; where events are protected every series votes by itself. A lattice that does not
-    fit is refused, also where no series are.
+    series of a unit vote together; where events are protected every series votes by itself.
     """
     coordinates, units, groups, num_units = [], [], [], 0
     for private in parts:
@@ -100,10 +99,7 @@ def voters_of(parts: Iterable[PrivateSeries], encoding: Encoding, environment: E
 
 
 def contributions(voters: Voters, candidates: np.ndarray, group: np.ndarray, neighbours: int) -> Cells:
-    """Return the votes of all units, those of a unit scaled to length one; every candidate is a ballot of one cell.
-
-    Privacy: private. A unit's votes depend on its own series only.
-    """
+    """Return the votes of all units, each unit's scaled to length one; private, and a unit's depend on it alone."""
     keys = []
     for own in np.unique(group):
         places, rows = np.flatnonzero(group == own), np.flatnonzero(voters.group == own)
@@ -126,10 +122,7 @@ def votes_event(plan: SpendingPlan) -> DiscreteGaussian:
 
 
 def private_vote(voters: Voters, grant: Grant, lattice: Lattice, neighbours: int, influence: int) -> Vote:
-    """Return the function that executes one charged histogram per call.
-
-    Args:
-        influence: How many vote vectors one protected unit can change; 1 unless events are protected.
+    """Return the function that executes one charged histogram per call; `influence` is how many units an event moves.
 
     Privacy: adds discrete Gaussian noise of the charged multiple of one unit's influence to every count (Algorithm 2,
     line 6); without a charge left it raises. Where every unit has one series and one vote, votes stay whole.

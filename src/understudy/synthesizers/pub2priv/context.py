@@ -65,7 +65,7 @@ class Context:
 
         The direction of each signal's movement at some frequencies (0 for the slowest), then its level.
 
-        Privacy: private if the contexts are; a row follows from its own context alone.
+        Privacy: private if the contexts are; a row follows from its own context alone (so do `directions`).
         """
         if not self.own or context is None:
             return np.zeros((num_series, 0))
@@ -73,10 +73,7 @@ class Context:
         return np.concatenate([moves.reshape(num_series, -1), _LEVEL_WEIGHT * self._levels(context)], axis=1)
 
     def directions(self, context: np.ndarray | None, num_series: int) -> np.ndarray:
-        """Returns the direction of each column's movement [series, frequency, column], of length one over frequencies.
-
-        Privacy: private if the contexts are; a row follows from its own context alone.
-        """
+        """Returns the direction of each column's movement [series, frequency, column], of length one."""
         if context is None or not self.own:
             return np.zeros((num_series, self.schema.num_steps - 1, 0))
         return unit_length(self._movements(context))
@@ -88,8 +85,7 @@ class Context:
     def _levels(self, context: np.ndarray) -> np.ndarray:
         """Returns the mean of each column over a window in units of its bounds [series, column], within [−1, 1]."""
         lows, highs = np.array([bounds for _, bounds, _ in self.columns()]).T
-        middle, half = (lows + highs) / 2, np.maximum((highs - lows) / 2, 1e-12)
-        seen = np.nan_to_num((self._numbers(context) - middle) / half)
+        seen = np.nan_to_num((self._numbers(context) - (lows + highs) / 2) / np.maximum((highs - lows) / 2, 1e-12))
         return np.clip(seen.mean(axis=1), -1.0, 1.0).astype(np.float32)
 
     def windows(self, context: np.ndarray) -> np.ndarray:
@@ -145,9 +141,8 @@ class Context:
 class FeatureMap:
     """A public linear map of features with an intercept, and a bound on its values.
 
-    Prices of one market move together: public windows show in which few directions contexts differ. Features are
-    turned into these directions and scaled most of the way to equal size, so that a private sum spends no noise on
-    directions that never move.
+    Public windows show in which few directions contexts differ. Features are turned into these and scaled most of the
+    way to equal size, so that a private sum spends no noise on directions that never move.
     """
 
     centre: np.ndarray  # mean feature of public windows

@@ -1,11 +1,8 @@
 """θ_T of Pub2Priv (section 5.1): trained on public signals by masked reconstruction, packed and frozen.
 
 Two-axis self-attention over entries [step, feature]: first along time, then along features. Positions are sines on both
-axes, so any number of steps and of features fits.
-
-Public signals come from a file, or are simulated: prices, weather, load, tariffs, seasons, noise. Features of a
-simulated window share part of their movement, as stocks of one market or stations of one region do. Nothing here may be
-given private data.
+axes, so any number of steps and of features fits. Public signals come from a file, or are simulated. Nothing here may
+be given private data.
 """
 
 from collections.abc import Callable
@@ -21,7 +18,7 @@ from understudy.nn.attention import SelfAttention, positions
 from understudy.synthesizers.packs import Pack, versions
 from understudy.synthesizers.pub2priv.context import standardised
 from understudy.synthesizers.pub2priv.recipe import KnowledgeRecipe
-from understudy.training.networks import load_arrays, to_arrays
+from understudy.training.networks import load_arrays, to_arrays, train_on_public_data
 
 METHOD = "pub2priv"
 MIN_STEPS, MAX_FEATURES = 8, 7
@@ -144,8 +141,7 @@ class Knowledge:
     def embed(self, context: np.ndarray) -> np.ndarray:
         """Returns z [series, step, width] of standardised context [series, step, feature], NaN where missing.
 
-        What the position alone would say is taken out, so that z is 0 where the context is at rest. A context that many
-        series met is seen once.
+        z is 0 where the context is at rest. A context that many series met is seen once.
         """
         first = place = np.arange(len(context))
         if context.size > 0:
@@ -173,8 +169,8 @@ class Knowledge:
     def _embedded(self, context: np.ndarray) -> np.ndarray:
         """Returns z of contexts that go through the network one by one.
 
-        Privacy: how many rows are multiplied at once decides in which order products are added up. In one batch, one
-        unit more would move z of all others in its last bits, which is everything that a context at rest has.
+        Privacy: in one batch, one unit more would move z of all others in its last bits, which is everything that a
+        context at rest has.
         """
         at_rest = self.transformer(torch.zeros(1, *context.shape[1:]))
         parts = [self.transformer(torch.tensor(one[None], dtype=torch.float32)) - at_rest for one in context]
@@ -221,15 +217,15 @@ def pretrain(
     rng, generator = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
     model = KnowledgeTransformer(**recipe.network)
     quality = {"error_untrained": filling_error(model, held_out, seed)}
-    optimiser = torch.optim.Adam(model.train().parameters(), lr=1e-3)
-    rate = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, recipe.iterations, eta_min=1e-4)
-    for iteration in range(recipe.iterations):
+
+    def loss(iteration: int) -> Tensor:
         context = torch.from_numpy(windows(recipe.batch, rng))
-        optimiser.zero_grad()
-        model.filling_loss(context, hide(~context.isnan(), generator)).backward()
-        optimiser.step()
-        rate.step()
-        progress("knowledge transformer", (iteration + 1) / recipe.iterations)
+        return model.filling_loss(context, hide(~context.isnan(), generator))
+
+    train_on_public_data(
+        model.train(), loss, iterations=recipe.iterations, learning_rate=1e-3, last_rate=1e-4,
+        progress=lambda done, planned: progress("knowledge transformer", done / planned),
+    )  # fmt: skip
     quality["error"] = filling_error(model, held_out, seed)
     told = {"quality": {name: round(error, 4) for name, error in quality.items()}, "effort": asdict(recipe)}
     facts = {**provenance, **told, "seed": seed, "versions": versions()}
@@ -247,71 +243,33 @@ def filling_error(model: KnowledgeTransformer, windows: np.ndarray, seed: int) -
 
 
 def simulated(num_windows: int, rng: np.random.Generator, most_steps: int = 160) -> np.ndarray:
-    """Returns standardised windows of one length and number of features, both drawn again each time."""
+    """Returns standardised windows of one length and number of features, both drawn again each time.
+
+    Features share part of their movement, as stocks of one market or stations of one region do.
+    """
     num_steps, num_features = int(rng.integers(_FEWEST_STEPS, most_steps)), int(rng.integers(1, MAX_FEATURES + 1))
-    kinds = rng.integers(0, len(_KINDS), num_windows)
-    common = _drawn(kinds, num_steps, rng)[:, :, None]
-    own = np.stack([_drawn(kinds, num_steps, rng) for _ in range(num_features)], axis=2)
+    drawn = _signals(num_windows, num_steps, 1 + num_features, rng)
     shared = rng.uniform(0.0, 0.95, (num_windows, 1, num_features))
     sign = np.where(rng.random((num_windows, 1, num_features)) < 0.8, 1.0, -1.0)
-    mixed = sign * np.sqrt(shared) * common + np.sqrt(1 - shared) * own
+    mixed = sign * np.sqrt(shared) * drawn[:, :, :1] + np.sqrt(1 - shared) * drawn[:, :, 1:]
     return standardised(mixed).astype(np.float32)
 
 
-def _drawn(kinds: np.ndarray, num_steps: int, rng: np.random.Generator) -> np.ndarray:
-    windows = np.empty((len(kinds), num_steps))
-    for kind, draw in enumerate(_KINDS):
-        rows = np.flatnonzero(kinds == kind)
-        windows[rows] = draw(_Draws(len(rows), num_steps, rng))
-    return standardised(windows[:, :, None])[:, :, 0]
+def _signals(number: int, steps: int, features: int, rng: np.random.Generator) -> np.ndarray:
+    """Returns sums [window, step, feature] of a season, sharp peaks, a random walk, lasting steps and noise.
 
-
-@dataclass(frozen=True)
-class _Draws:
-    """What signals of all kinds are made of: `number` rows of `steps` each."""
-
-    number: int
-    steps: int
-    rng: np.random.Generator
-
-    def normal(self) -> np.ndarray:
-        return self.rng.standard_normal((self.number, self.steps))
-
-    def now_and_then(self, share: float) -> np.ndarray:
-        return self.rng.random((self.number, self.steps)) < share
-
-    def season(self) -> np.ndarray:
-        period = np.exp(self.rng.uniform(np.log(6), np.log(max(self.steps, 8)), (self.number, 1)))
-        phase = self.rng.uniform(0, 2 * np.pi, (self.number, 1))
-        return np.sin(2 * np.pi * np.arange(self.steps) / period + phase)
-
-    def autoregressive(self, persistence: float | np.ndarray) -> np.ndarray:
-        noise = self.normal() * np.sqrt(1 - np.square(persistence))
-        before = self.rng.standard_normal((self.number, 1))
-        for step in range(self.steps):
-            before = noise[:, step : step + 1] = persistence * before + noise[:, step : step + 1]
-        return noise
-
-
-_KINDS: tuple[Callable[[_Draws], np.ndarray], ...] = (
-    # prices: random walks whose volatility comes in clusters
-    lambda of: np.cumsum(np.exp(0.5 * of.autoregressive(0.97)) * of.normal(), axis=1),
-    # weather: a day, slow fronts and a slow season
-    lambda of: (
-        of.season()
-        + 1.5 * of.autoregressive(0.97)
-        + of.rng.standard_normal((of.number, 1)) * np.linspace(-1, 1, of.steps)
-    ),
-    # load: sharp daily peaks with noise that grows with them
-    lambda of: np.exp(1.5 * of.season()) * (1 + 0.3 * of.normal()) + 0.5 * of.season(),
-    # tariffs: steps that last, with a spike now and then
-    lambda of: (
-        np.cumsum(of.now_and_then(0.05) * of.normal(), axis=1)
-        + of.now_and_then(0.02) * of.rng.exponential(3.0, (of.number, of.steps))
-        + 0.1 * of.normal()
-    ),
-    # waves: two seasons over each other
-    lambda of: of.rng.uniform(0.05, 0.5, (of.number, 1)) * of.normal() + of.season() + 0.7 * of.season(),
-    # noise: from nearly independent steps to nearly a random walk
-    lambda of: of.autoregressive(of.rng.uniform(0.2, 0.99, (of.number, 1))),
-)
+    Most windows have one or two of these, those of a window in all of its features.
+    """
+    shape, single = (number, steps, features), (number, 1, features)
+    period = np.exp(rng.uniform(np.log(6), np.log(max(steps, 8)), single))
+    season = np.sin(2 * np.pi * (np.arange(steps)[:, None] / period + rng.random(single)))
+    noise, walk, jumps = rng.standard_normal((3, *shape))
+    parts = [
+        season,
+        np.exp(1.5 * season),
+        walk.cumsum(axis=1),
+        (jumps * (rng.random(shape) < 0.05)).cumsum(axis=1),
+        noise,
+    ]
+    strength = rng.dirichlet(np.full(len(parts), 0.5), number).T[:, :, None, None]
+    return standardised(sum(own * standardised(part) for own, part in zip(strength, parts, strict=True)))

@@ -5,8 +5,8 @@ follow their context from one noisy sum, next to a `spectral` release: a regress
 correlations where units are few. The preset "paper" is the diffusion of Pub2Priv (`published`). Samples are made for
 public contexts that the caller brings, never for those of the training series.
 
-Private data is touched by the releases of `spectral` and one more sum of bounded vectors (`regression` or
-`correlation`); or, with the diffusion, by distributions of the columns and clipped sums of gradients over units.
+Private data is touched by the releases of `spectral` and one more sum of bounded vectors (`estimators`); or, with the
+diffusion, by distributions of the columns and clipped sums of gradients over units.
 
 Cost: seconds with the default; the published network takes a second or more per iteration.
 Choose it when series follow a public signal and every series, or window, meets another stretch of it. Where all series
@@ -36,9 +36,15 @@ from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
 from understudy.synthesizers.options import recipe_of, require_one_of
 from understudy.synthesizers.packs import GENERAL, Pack, load_pack
 from understudy.synthesizers.pub2priv.context import Context, public_windows
-from understudy.synthesizers.pub2priv.correlation import CORRELATION, PREFIX, ContextCorrelation
+from understudy.synthesizers.pub2priv.estimators import (
+    CORRELATION,
+    PREFIX,
+    REGRESSION,
+    ContextCorrelation,
+    ContextRegression,
+    is_drowned,
+)
 from understudy.synthesizers.pub2priv.recipe import DEFAULT, PAPER, Recipe
-from understudy.synthesizers.pub2priv.regression import REGRESSION, ContextRegression, is_drowned
 from understudy.synthesizers.registry import METHODS
 
 if TYPE_CHECKING:
@@ -98,8 +104,7 @@ class Pub2Priv(Synthesizer):
     def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
         """Releases what the plan says and returns it.
 
-        Privacy: unit and neighbours as the schema says. `spectral`, the estimators and `PublishedDiffusion.learn` look
-        at private series through the grant; a unit moves a sum of gradients by at most the clipping norm.
+        Privacy: `spectral`, the estimators and `PublishedDiffusion.learn` look at private series through the grant.
         """
         schema = private.panel.schema
         if self._diffuses:

@@ -4,8 +4,7 @@ Reference: Pub2Priv, section 5.2 (conditional diffusion) and Algorithm 1 (DP-SGD
 Its departures are about privacy: the unit is the schema's, one window of a unit per iteration; series are scaled by
 released distributions, not by their own minimum and maximum; conditions are the caller's.
 
-θ_DM is in the manner of CSDI (Tashiro et al., arXiv:2107.03502v2, Appendix E): in its residual layers entries look
-along time and along channels. Every layer receives z of each step and the diffusion time (Appendix D).
+θ_DM is in the manner of CSDI (Tashiro et al., arXiv:2107.03502v2, Appendix E).
 
 Notation: x series, c context, z = θ_T(c) [step, condition], t diffusion time, ε noise.
 """

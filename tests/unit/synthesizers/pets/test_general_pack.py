@@ -8,8 +8,7 @@ from scipy.stats import binomtest
 from understudy.data import simulate_households
 from understudy.nn.nearest import nearest
 from understudy.synthesizers.packs import load_pack
-from understudy.synthesizers.pets.modules import EncoderSimilarity, Modules, Similarity, fitted
-from understudy.synthesizers.pets.networks import PooledConv
+from understudy.synthesizers.pets.modules import EncoderSimilarity, Modules, PooledConv, Similarity, fitted
 from understudy.synthesizers.pets.pretraining import scaled_panel
 
 FALSE_ALARM = 1e-9  # probability that an encoder which is no better than the other passes
@@ -57,8 +56,7 @@ def test_the_general_encoder_beats_untrained_ones_of_its_shape(homes: tuple[np.n
 
 
 def test_the_general_autoencoder_expresses_homes(homes: tuple[np.ndarray, np.ndarray]) -> None:
-    from understudy.synthesizers.pets.modules import VAEVariation, resampled
-    from understudy.synthesizers.pets.networks import ConvVAE
+    from understudy.synthesizers.pets.modules import ConvVAE, VAEVariation, resampled
     from understudy.synthesizers.pets.pretraining import explained
 
     variation = general_modules().variation

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from understudy.synthesizers.pets.modules import EncoderSimilarity, Similarity
-from understudy.synthesizers.pets.networks import PooledConv, TS2Vec
+from understudy.synthesizers.pets.modules import EncoderSimilarity, PooledConv, Similarity, TS2Vec
 from understudy.synthesizers.pets.pretraining import distil, principal_components
 from understudy.synthesizers.pets.rules import RuleBased
 

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from understudy.synthesizers.packs import load_pack
-from understudy.synthesizers.pets.modules import Strengths, VAEVariation, fitted, strengths
-from understudy.synthesizers.pets.networks import ConvVAE
+from understudy.synthesizers.pets.modules import ConvVAE, Strengths, VAEVariation, fitted, strengths
 from understudy.synthesizers.pets.pretraining import explained, train_vae, vae_loss
 from understudy.synthesizers.pets.rules import RuleBased
 

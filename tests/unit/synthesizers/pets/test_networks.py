@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from understudy.synthesizers.pets.networks import ConvVAE, PooledConv
+from understudy.synthesizers.pets.modules import ConvVAE, PooledConv
 
 
 @pytest.mark.parametrize("steps", [4, 16, 24, 100, 128, 577])

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from understudy.synthesizers.pets.modules import EncoderSimilarity
-from understudy.synthesizers.pets.networks import SameConv, TS2Vec
+from understudy.synthesizers.pets.modules import EncoderSimilarity, SameConv, TS2Vec
 from understudy.synthesizers.pets.pretraining import contrast, hierarchical_loss, overlapping_crops, train_ts2vec
 
 

@@ -15,15 +15,15 @@ from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics.series import to_frequencies, unit_length
 from understudy.synthesizers.contract.panels import make_panel, plain_schema
 from understudy.synthesizers.pub2priv import Pub2Priv
-from understudy.synthesizers.pub2priv.correlation import (
+from understudy.synthesizers.pub2priv.estimators import (
     CORRELATION,
     PRODUCTS,
+    REGRESSION,
     ContextCorrelation,
     explained_share,
     significant,
 )
 from understudy.synthesizers.pub2priv.recipe import Recipe
-from understudy.synthesizers.pub2priv.regression import REGRESSION
 
 CHOSEN = Pub2Priv(recipe=Recipe(model="correlation"))
 

@@ -23,9 +23,17 @@ from understudy.synthesizers import Release
 from understudy.synthesizers.contract.panels import make_panel, plain_schema, rich_schema
 from understudy.synthesizers.pub2priv import Pub2Priv
 from understudy.synthesizers.pub2priv.context import FeatureMap
-from understudy.synthesizers.pub2priv.correlation import NUM_RUN_CELLS, PRODUCTS, run_length_cells
+from understudy.synthesizers.pub2priv.estimators import (
+    NUM_RUN_CELLS,
+    PRODUCTS,
+    REGRESSION,
+    ContextRegression,
+    Layout,
+    fit_moments,
+    run_length_cells,
+    shape_bound,
+)
 from understudy.synthesizers.pub2priv.recipe import Recipe
-from understudy.synthesizers.pub2priv.regression import REGRESSION, ContextRegression, Layout, fit_moments, shape_bound
 
 CHOSEN = Pub2Priv(recipe=Recipe(model="regression"))
 ROUNDED = 1 + 1e-9  # no bound rests on lengths: the border clips

@@ -17,8 +17,7 @@ from understudy.data import Panel
 from understudy.evaluation.measures import RankedPools
 from understudy.evaluation.metric import Effort, Measured, Metric, Undefined
 from understudy.evaluation.panels import Comparison, Scale
-from understudy.synthesizers.pets.modules import EncoderSimilarity
-from understudy.synthesizers.pets.networks import TS2Vec
+from understudy.synthesizers.pets.modules import EncoderSimilarity, TS2Vec
 from understudy.synthesizers.pets.pretraining import train_ts2vec
 from understudy_bench.metrics.distances import bootstrap
 from understudy_bench.metrics.networks import seeded
