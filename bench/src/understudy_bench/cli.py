@@ -143,8 +143,9 @@ def diagnose(
 ) -> None:
     """Look at single units' gradients of dit while it trains on PUBLIC series. Never point it at private ones."""
     from understudy.synthesizers.dit.method import DiT
-    from understudy.synthesizers.dit.recipe import Network, Recipe
+    from understudy.synthesizers.dit.recipe import Recipe
     from understudy_bench.adaln import diagnose as diagnostics
+    from understudy_bench.adaln.ablation import PartlyBounded
 
     if (public is None) != (schema is None):
         raise InputError("--public, --schema: both or none are expected.")
@@ -152,7 +153,7 @@ def diagnose(
         raise InputError(
             "--tightness: loose, medium, tight or too-tight is expected; 'none' is what they are compared with."
         )
-    network = Network(tightness=tightness, operator=operator)  # type: ignore[arg-type] # checked there
+    network = PartlyBounded(tightness=tightness, operator=operator)  # type: ignore[arg-type] # checked there
     method = DiT(recipe=Recipe(network=network, iterations=iterations), seed=seed)
     output = Output(json=json, quiet=quiet)
     with output.progress() as progress:

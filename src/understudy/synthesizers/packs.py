@@ -47,10 +47,17 @@ class Pack:
             target.parent.mkdir(parents=True, exist_ok=True)
             with target.open("xb") as file:
                 file.write(self.to_bytes())
-        except FileExistsError as problem:
-            raise InputError(f"'{target}' exists already. Choose another file for the pack.") from problem
         except OSError as problem:
-            raise InputError(f"'{target}' could not be written ({problem.strerror}). Choose another.") from problem
+            why = (
+                "exists already"
+                if isinstance(problem, FileExistsError)
+                else f"could not be written ({problem.strerror})"
+            )
+            raise InputError(f"'{target}' {why}. Choose another file for the pack.") from problem
+
+    def carried(self) -> np.ndarray:
+        """Returns the pack as an array, so that a release works without its file."""
+        return np.frombuffer(self.to_bytes(), dtype=np.uint8).copy()
 
     @classmethod
     def load(cls, path: str | Path, method: str) -> "Pack":
@@ -61,7 +68,7 @@ class Pack:
         return cls.from_bytes(source.read_bytes(), method, f"'{source}'")
 
     @classmethod
-    def from_bytes(cls, content: bytes, method: str, name: str = "This") -> "Pack":
+    def from_bytes(cls, content: bytes, method: str, name: str = "The release's pack") -> "Pack":
         """Returns the pack that `to_bytes` wrote; `name` says in errors where it came from."""
         try:
             facts, arrays = from_file(content)

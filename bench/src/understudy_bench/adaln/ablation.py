@@ -4,17 +4,20 @@ The paper's meter is not public; one household's hourly load stands in for it, a
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from understudy.synthesizers.dit import DiT
-from understudy.synthesizers.dit.published import OPERATORS, TIGHTNESS, Bounds
+from understudy.synthesizers.dit.published import TIGHTNESS, Bounds, within
 from understudy.synthesizers.dit.recipe import Network, Tightness
+from understudy.synthesizers.options import require_one_of
 from understudy_bench.adaln import paper
 from understudy_bench.adaln.data import STUDIES
 from understudy_bench.adaln.diagnose import diagnose, ratios
@@ -27,7 +30,29 @@ _STUDY, _NOISE, _LOUD, _CLIP_NOISE = "adaln-power", 0.05, 0.2, 0.1
 Bounded = Literal["both", "condition", "modulation"]
 _COMPONENTS: dict[Bounded, str] = {"condition": "only c", "modulation": "only AdaLN", "both": "both"}
 _CLIPS = (0.5, 1.0, 2.0)
+BAND = 0.1  # of a bound: how far before and after it the soft operator bends
 _MEANT = 8.0  # the epsilon at which components are compared once more
+
+
+def soft(x: Tensor, bound: Tensor) -> Tensor:
+    """Identity up to bound·(1 − BAND), a parabola that meets `bound` with slope zero at bound·(1 + BAND)."""
+    band = BAND * bound
+    t = ((x.abs() - (bound - band)) / (2 * band)).clamp(0.0, 1.0)
+    bent = bound - band + 2 * band * (t - t * t / 2)
+    return torch.where(x.abs() <= bound - band, x, x.sign() * bent)
+
+
+def straight_through(x: Tensor, bound: Tensor) -> Tensor:
+    """Clamped on the way forward, as if it were not on the way back."""
+    return x.clamp(-bound, bound).detach() + (x - x.detach())  # adds nothing, to the last bit
+
+
+OPERATORS: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "tanh": within,
+    "hard": lambda x, bound: x.clamp(-bound, bound),
+    "soft": soft,
+    "straight-through": straight_through,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,10 +60,15 @@ class PartlyBounded(Network):
     """A network with the condition (Eq. 5) and what is made of it (Eq. 7) bounded, or one of the two alone."""
 
     bounded: Bounded = "both"
+    operator: str = "tanh"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_one_of(self, operator=OPERATORS)
 
     def bounds(self, reference: np.ndarray | None = None) -> Bounds:
-        """Returns the bounds of the network, some of them lifted."""
-        whole = super().bounds(reference)
+        """Returns the bounds of the network, some of them lifted, kept by the operator."""
+        whole = replace(super().bounds(reference), operator=OPERATORS[self.operator])
         if self.bounded == "condition":
             return Bounds(condition=whole.condition)
         return replace(whole, condition=math.inf) if self.bounded == "modulation" else whole
@@ -76,7 +106,7 @@ def _variants(work: Scale) -> Iterator[tuple[str, str, float | None, Any, float 
         yield "components", _COMPONENTS[bounded], _NOISE, PartlyBounded(**vars(aware), bounded=bounded), None
     for noise in (_NOISE, _LOUD):
         for operator in OPERATORS:
-            yield "operator", operator, noise, replace(aware, operator=operator), None
+            yield "operator", operator, noise, PartlyBounded(**vars(aware), operator=operator), None
     tightnesses: list[Tightness] = list(TIGHTNESS)  # type: ignore[arg-type]
     for tightness in tightnesses:
         yield "tightness", tightness, _NOISE, replace(aware, tightness=tightness), None

@@ -19,12 +19,10 @@ from torch.nn import functional
 from understudy.errors import InputError
 from understudy.nn.attention import SelfAttention, TimeEmbedding, positions
 
-Operator = Literal["tanh", "hard", "soft", "straight-through"]
 Role = Literal["shift", "scale", "gate"]
 SHIFT_SCALE: tuple[Role, ...] = ("shift", "scale")
 SHIFT_SCALE_GATE: tuple[Role, ...] = (*SHIFT_SCALE, "gate")
 _FAR = 1e30  # stands for an infinite limit among finite ones
-BAND = 0.1  # of a bound: how far before and after it the soft operator bends
 
 
 def projected(condition: Tensor, radius: float) -> Tensor:
@@ -35,36 +33,20 @@ def projected(condition: Tensor, radius: float) -> Tensor:
     return condition * (radius / length.clamp_min(1e-12)).clamp_max(1.0)
 
 
-def _soft(x: Tensor, bound: Tensor) -> Tensor:
-    """Identity up to bound·(1 − BAND), a parabola that meets `bound` with slope zero at bound·(1 + BAND)."""
-    band = BAND * bound
-    t = ((x.abs() - (bound - band)) / (2 * band)).clamp(0.0, 1.0)
-    bent = bound - band + 2 * band * (t - t * t / 2)
-    return torch.where(x.abs() <= bound - band, x, x.sign() * bent)
-
-
-def _straight_through(x: Tensor, bound: Tensor) -> Tensor:
-    """Clamped on the way forward, as if it were not on the way back."""
-    return x.clamp(-bound, bound).detach() + (x - x.detach())  # adds nothing, to the last bit
-
-
-OPERATORS: Mapping[Operator, Callable[[Tensor, Tensor], Tensor]] = {
-    "tanh": lambda x, bound: bound * torch.tanh(x / bound),
-    "hard": lambda x, bound: x.clamp(-bound, bound),
-    "soft": _soft,
-    "straight-through": _straight_through,
-}
+def within(x: Tensor, bound: Tensor) -> Tensor:
+    """Returns x inside ± bound, with slope one around 0 (Eq. 7)."""
+    return bound * torch.tanh(x / bound)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """c_max, γ_max, β_max and α_max (Eq. 8), and the operator that keeps them; without limits by default."""
+    """c_max, γ_max, β_max and α_max (Eq. 8), and the operator that keeps all but the first; no limits by default."""
 
     condition: float = math.inf
     scale: float = math.inf
     shift: float = math.inf
     gate: float = math.inf
-    operator: Operator = "tanh"
+    operator: Callable[[Tensor, Tensor], Tensor] = within
 
     def __post_init__(self) -> None:
         if not all(limit > 0 for limit in (self.condition, self.scale, self.shift, self.gate)):
@@ -95,7 +77,7 @@ class Modulation(nn.Module):
     def forward(self, condition: Tensor) -> list[Tensor]:
         """Returns shifts, *factors* and gates in the order of `roles`."""
         raw = self.linear(functional.silu(condition))  # Eq. 6; |SiLU(a)| ≤ |a|, so it stays inside the ball
-        kept = OPERATORS[self.bounds.operator](raw, self.limits) if self._is_bounded else raw  # Eq. 7
+        kept = self.bounds.operator(raw, self.limits) if self._is_bounded else raw  # Eq. 7
         parts = kept.chunk(len(self.roles), 1)
         return [1.0 + own if role == "scale" else own for own, role in zip(parts, self.roles, strict=True)]
 

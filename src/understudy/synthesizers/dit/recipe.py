@@ -8,7 +8,7 @@ import numpy as np
 
 from understudy.errors import InputError
 from understudy.nn.diffusion import Prediction
-from understudy.synthesizers.dit.published import OPERATORS, TIGHTNESS, UNBOUNDED, Bounds, Operator
+from understudy.synthesizers.dit.published import TIGHTNESS, UNBOUNDED, Bounds
 from understudy.synthesizers.options import require_above_zero, require_one_of
 
 _TOKENS = 16  # that the default patch cuts a series into at most
@@ -23,7 +23,6 @@ class Network:
         width, depth, num_heads: Of the blocks.
         patch: Steps per token; None cuts a series into at most 16.
         tightness: Share of the reference magnitudes that bounds are set at; "none" is the network without bounds.
-        operator: What keeps shift, scale and gate inside their bounds.
     """
 
     width: int = 64
@@ -31,13 +30,12 @@ class Network:
     num_heads: int = 4
     patch: int | None = None
     tightness: Tightness = "medium"
-    operator: Operator = "tanh"
 
     def __post_init__(self) -> None:
         require_above_zero(self, "width", "depth", "num_heads", "patch")
         if self.width % (2 * self.num_heads):
             raise InputError(f"width: a multiple of twice num_heads = {self.num_heads} is expected, got {self.width}.")
-        require_one_of(self, tightness=(*TIGHTNESS, "none"), operator=OPERATORS)
+        require_one_of(self, tightness=(*TIGHTNESS, "none"))
 
     def patch_for(self, num_steps: int) -> int:
         """Returns the steps per token: the least that divides the series into at most 16, if there is a small one."""
@@ -57,7 +55,7 @@ class Network:
             return UNBOUNDED
         sizes = self.reference if reference is None else np.asarray(reference)
         condition, scale, shift, gate = (TIGHTNESS[self.tightness] * sizes).tolist()
-        return Bounds(condition=condition, scale=scale, shift=shift, gate=gate, operator=self.operator)
+        return Bounds(condition=condition, scale=scale, shift=shift, gate=gate)
 
 
 @dataclass(frozen=True, kw_only=True)

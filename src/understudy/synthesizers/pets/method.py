@@ -256,7 +256,7 @@ class PETS(Synthesizer):
         arrays = prefixed(_POPULATION, population.arrays()) | bought
         arrays["nodes"] = _nodes(population, Facts.from_arrays(bought))
         if self.pack != GENERAL:
-            arrays[_PACK] = np.frombuffer(self.own_pack(schema).to_bytes(), dtype=np.uint8).copy()
+            arrays[_PACK] = self.own_pack(schema).carried()
         return arrays
 
     def prepared(self, schema: Schema, bought: dict[str, np.ndarray], size: int, rng: np.random.Generator) -> Setup:
@@ -340,7 +340,7 @@ class PETS(Synthesizer):
             members[classes == own] = in_turn(pool, int((classes == own).sum()), rng)
         drawn, carried = population.take(members), arrays.get(_PACK)
         if len(np.unique(members)) < len(members):
-            pack = None if carried is None else Pack.from_bytes(carried.tobytes(), self.name, "The release's pack")
+            pack = None if carried is None else Pack.from_bytes(carried.tobytes(), self.name)
             degree = self.settings.stages(0.0)[-1][0]
             drawn = self.environment_for(encoding, pack).distinct(drawn, members, degree, rng)
         series = _calibrated(drawn.series, arrays["nodes"], known)

@@ -348,30 +348,30 @@ class Layout:
         return [num_pairs(self.num_shape), self.num_shape * self.num_context, NUM_RUN_CELLS, own_context]
 
     @property
+    def _products_bound(self) -> float:
+        """Bound on the products: ‖suᵀ‖ = ‖s‖ ‖u‖, of ssᵀ a triangle."""
+        shape, context = self.shape_bound, self.context_bound
+        own = _TRIANGLE * _OWN_WEIGHT**2 * (shape**4 + (0.0 if self.context_known else context**4))
+        return float(np.sqrt(own + (shape * context) ** 2))
+
+    @property
     def vote_weight(self) -> float:
         """Weight of the vote."""
         return self._products_bound / _VOTE_SHARE
 
     @property
+    def _moments_bound(self) -> float:
+        return float(np.hypot(self._products_bound, self.vote_weight))
+
+    @property
     def correlation_weight(self) -> float:
-        """Weight of the products of `correlation`."""
+        """Weight of the products of the correlation."""
         return _CORRELATION_SHARE * self._moments_bound / max(self.correlations_bound, 1.0)
 
     @property
     def bound(self) -> float:
         """Bound on what one series adds."""
         return float(np.hypot(self._moments_bound, self.correlation_weight * self.correlations_bound))
-
-    @property
-    def _moments_bound(self) -> float:
-        """Bound on products and vote: ‖suᵀ‖ = ‖s‖ ‖u‖, a vote is one number, of ssᵀ a triangle."""
-        return float(np.hypot(self._products_bound, self.vote_weight))
-
-    @property
-    def _products_bound(self) -> float:
-        shape, context = self.shape_bound, self.context_bound
-        own = _TRIANGLE * _OWN_WEIGHT**2 * (shape**4 + (0.0 if self.context_known else context**4))
-        return float(np.sqrt(own + (shape * context) ** 2))
 
     def contributions(self, shapes: np.ndarray, contexts: np.ndarray, votes: Contributions) -> list[Contributions]:
         """Returns what series add, by their shapes and contexts: rows no longer than S and U."""

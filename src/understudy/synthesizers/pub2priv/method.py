@@ -88,7 +88,12 @@ class Pub2Priv(Synthesizer):
 
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
         """A `spectral` release and one sum; or distributions of the columns and DP-SGD with all that is left."""
-        self._check_public_facts(schema)
+        if not schema.context and self.knowledge != "none":
+            raise InputError(
+                "knowledge: this schema declares no context, and pub2priv learns how series follow one. Declare "
+                "[[context]], use another method, or set knowledge='none' for the ablation without."
+            )
+        self.context(schema).check_at_rest(public_windows(self.public_context, schema), "public_context")
         if self._diffuses:
             return self.diffusion(schema).plan(guarantee)
         return SpendingPlan(estimator_entries(self.recipe.model, self.context(schema), guarantee), guarantee)
@@ -108,7 +113,9 @@ class Pub2Priv(Synthesizer):
         """
         schema = private.panel.schema
         if self._diffuses:
-            return {**self.diffusion(schema).learn(private, grant, progress), **self._carried()}
+            own = self.knowledge == "pack" and self.pack != GENERAL  # without its file the release works too
+            carried = {_PACK: load_pack(self.pack, self.name).carried()} if own else {}
+            return {**self.diffusion(schema).learn(private, grant, progress), **carried}
         base = _spectral().learn(private.without_context(), grant, progress)
         released = {f"{PREFIX}{name}": array for name, array in base.items()}
         estimator = _ESTIMATORS[grant.plan.entries[-1].label](self.context(schema), released)
@@ -135,11 +142,12 @@ class Pub2Priv(Synthesizer):
         learned = self.learned_schema(schema)
         series = self.num_contributions(schema, schema.population.size or 1) / self.influence(schema)
         context = self.context(learned)
-        shared = (
-            "All series share one context, so its effect can't be told from that of the calendar. Cut windows "
-            "(window_steps) to learn how series follow it.",
-        )
-        also = shared if self.knowledge != "none" and not learned.own_contexts else ()
+        also: tuple[str, ...] = ()
+        if self.knowledge != "none" and not learned.own_contexts:
+            also = (
+                "All series share one context, so its effect can't be told from that of the calendar. Cut windows "
+                "(window_steps) to learn how series follow it.",
+            )
         if self._diffuses:
             return (self.diffusion(learned).foretold(guarantee)[1], *also)
         last = estimator_entries(self.recipe.model, context, guarantee)[-1]
@@ -176,23 +184,9 @@ class Pub2Priv(Synthesizer):
 
         theta = None
         if self.knowledge == "pack":
-            carried = None if pack is None else Pack.from_bytes(pack, self.name, "The release's pack")
-            theta = Knowledge.of(carried or load_pack(self.pack, self.name))
+            own = load_pack(self.pack, self.name) if pack is None else Pack.from_bytes(pack, self.name)
+            theta = Knowledge.of(own)
         return PublishedDiffusion(self.context(schema), theta, self.recipe, self.seed)
-
-    def _carried(self) -> dict[str, np.ndarray]:
-        """Returns a pack that is not the package's own, so that the release works without its file."""
-        if self.knowledge != "pack" or self.pack == GENERAL:
-            return {}
-        return {_PACK: np.frombuffer(load_pack(self.pack, self.name).to_bytes(), dtype=np.uint8).copy()}
-
-    def _check_public_facts(self, schema: Schema) -> None:
-        if not schema.context and self.knowledge != "none":
-            raise InputError(
-                "knowledge: this schema declares no context, and pub2priv learns how series follow one. Declare "
-                "[[context]], use another method, or set knowledge='none' for the ablation without."
-            )
-        self.context(schema).check_at_rest(public_windows(self.public_context, schema), "public_context")
 
 
 def _spectral() -> Synthesizer:
