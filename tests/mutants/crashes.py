@@ -83,7 +83,7 @@ MUTANTS = (
     Mutant(
         name="rows of a table shown",
         why="a traceback or a log line that shows what is being read quotes identifiers and values",
-        file="data/io/long.py",
+        file="data/io/read.py",
         before="@dataclass(frozen=True, eq=False, kw_only=True, repr=False)\nclass Grid:",
         after="@dataclass(frozen=True, eq=False, kw_only=True)\nclass Grid:",
         tests=(SHOWN,),

@@ -91,7 +91,7 @@ MUTANTS = (
     Mutant(
         name="value in an error message",
         why="an error quotes the reading that broke the bounds",
-        file="data/io/checks.py",
+        file="data/io/arrow.py",
         before='f"it leaves its declared bounds [',
         after='f"it has {np.nanmax(np.abs(column))} and leaves its declared bounds [',
         tests=(REFUSALS,),
@@ -99,7 +99,7 @@ MUTANTS = (
     Mutant(
         name="count in an error message",
         why="an error says how many units the table holds",
-        file="data/io/checks.py",
+        file="data/io/read.py",
         before='f"The table holds fewer than {MIN_UNITS} {what},',
         after='f"The table holds {num_units} of {MIN_UNITS} {what},',
         tests=(EXTRA,),
@@ -107,7 +107,7 @@ MUTANTS = (
     Mutant(
         name="several series per unit not counted",
         why="a unit contributes more series than it is priced for",
-        file="data/io/checks.py",
+        file="data/io/read.py",
         before="if (counts > schema.unit.max_series).any():",
         after="if (counts > 10**9).any():",
         tests=(EXTRA,),
@@ -116,8 +116,8 @@ MUTANTS = (
         name="context that differs between people",
         why="a private column is treated as public",
         file="data/io/context.py",
-        before="if differs[:, index].any():",
-        after="if differs[:, index].all():",
+        before="same = not differs[:, index].any()",
+        after="same = not differs[:, index].all()",
         tests=("tests/unit/data/io/test_context.py",),
     ),
     Mutant(
@@ -147,7 +147,7 @@ MUTANTS = (
     Mutant(
         name="a new unit in every batch of a long table",
         why="a unit counts as many",
-        file="data/io/long.py",
+        file="data/io/read.py",
         before="    return np.concatenate([chunk.indices.to_numpy() for chunk in chunks]), chunks[0].dictionary",
         after="""\
     starts = np.cumsum([0, *(len(chunk.dictionary) for chunk in chunks)])
@@ -159,14 +159,14 @@ MUTANTS = (
         name="a new unit in every batch of a wide table",
         why="a unit counts as many",
         file="data/io/read.py",
-        before="encoded = pa.concat_arrays(units).dictionary_encode()",
-        after="encoded = pa.array(np.arange(sum(map(len, units)))).dictionary_encode()",
+        before="_by_unit(grid, pa.concat_arrays(units))",
+        after="_by_unit(grid, pa.array(np.arange(sum(map(len, units)))))",
         tests=(f"{BATCHES}::test_a_wide_table_is_the_same_in_several_batches",),
     ),
     Mutant(
         name="static columns not compared",
         why="a value that changes between batches is taken from whichever came last",
-        file="data/io/long.py",
+        file="data/io/read.py",
         before="        kept = static[series, index]\n",
         after="        kept = column\n",
         tests=(f"{BATCHES}::test_what_is_wrong_between_two_batches_is_refused",),
@@ -258,15 +258,15 @@ MUTANTS = (
     Mutant(
         name="a unit in two partitions of a database",
         why="what a unit gives to a sum is clipped in each partition and counted as often",
-        file="data/io/databases.py",
-        before=' = {self.part}"',
-        after=' <= {self.part}"',
+        file="data/io/stores.py",
+        before=' = {part}")',
+        after=' <= {part}")',
         tests=(f"{DATABASES}::test_a_table_of_a_database_is_the_same_as_a_file[duckdb]",),
     ),
     Mutant(
         name="a password taken from a URL",
         why="URLs end up in logs and shell histories",
-        file="data/io/databases.py",
+        file="data/io/stores.py",
         before='if ":" in user or any(',
         after='if ":" in asked or any(',
         tests=(f"{DATABASES}::test_a_secret_in_a_url_is_refused_and_not_repeated",),
@@ -274,7 +274,7 @@ MUTANTS = (
     Mutant(
         name="what a database says is repeated",
         why="messages of databases quote cells",
-        file="data/io/databases.py",
+        file="data/io/stores.py",
         before='as the schema declares it. {remedy}"',
         after='as the schema declares it. {remedy} {problem}"',
         tests=(f"{DATABASES}::test_bad_rows_and_tables_are_refused_without_quoting_them[duckdb]",),
@@ -314,7 +314,7 @@ MUTANTS = (
     Mutant(
         name="one person's table passes",
         why="nobody can be hidden in a table of one unit",
-        file="data/io/checks.py",
+        file="data/io/read.py",
         before='    if schema.unit.kind == "event":',
         after='    if schema.unit.kind != "overlapping-window":',
         tests=(REFUSALS,),

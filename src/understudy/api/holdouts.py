@@ -12,7 +12,7 @@ import numpy as np
 
 from understudy.api.places import existing, outside, unused, write
 from understudy.data import Panel, Schema, Table
-from understudy.data.io.checks import MIN_UNITS
+from understudy.data.io.read import MIN_UNITS
 from understudy.data.panel import concatenate
 from understudy.errors import DataError, InputError
 from understudy.evaluation.panels import MIN_SERIES

@@ -27,10 +27,8 @@ def existing_table(source: Any, what: str) -> Any:
 
     if isinstance(source, Path) or not (stores.is_url(source) or "*" in source):
         return existing(Path(source), what)
-    located = stores.located(source)
     try:
-        if not located.is_dir():
-            stores.existing(located)
+        stores.table_files(source)
     except MissingData as missing:
         raise MissingData(f"{what}: {missing}") from None
     return source

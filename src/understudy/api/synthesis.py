@@ -28,7 +28,7 @@ from understudy.api.places import existing_table, require_room, unused
 from understudy.api.progress import Shown, shown
 from understudy.api.sampling import sample_in_pieces, usual_number
 from understudy.data import Panel, Schema, Table
-from understudy.data.dtypes import require_fit
+from understudy.data.channels import require_fit
 from understudy.data.table import table_of
 from understudy.errors import InputError, UnderstudyWarning
 from understudy.planning.choices import MethodOptions, chosen, doubts, guarantee_for, spending_plan

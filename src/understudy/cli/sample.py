@@ -16,7 +16,7 @@ from understudy.api.sampling import sample_in_pieces, usual_number
 from understudy.cli.console import Output, Progress
 from understudy.cli.options import ClusterAddress, ContextFile, Processes
 from understudy.data import write_panel
-from understudy.data.dtypes import require_fit
+from understudy.data.channels import require_fit
 from understudy.errors import InputError
 from understudy.files import whole_folder
 from understudy.synthesizers import Release

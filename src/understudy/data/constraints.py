@@ -5,17 +5,19 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 import pydantic
-from jaxtyping import Float, Float32, Int
+from jaxtyping import Float, Float32
 
 from understudy.data.channels import Integer
 from understudy.data.timegrid import hours_of_day
-from understudy.data.type_checks import check_fields, wrong_key
+from understudy.data.type_checks import check_fields, require_key
 from understudy.errors import DataError
 
 if TYPE_CHECKING:
     from understudy.data.schema import Schema
 
 _TOLERANCE = 1e-5  # of a channel's width: what float32 may lose in a sum
+Values = Float[np.ndarray, "series step channel"]
+Context = Float[np.ndarray, "*series step context"] | None
 
 
 @dataclass(frozen=True)
@@ -68,9 +70,9 @@ class Sum:
 
     def __post_init__(self) -> None:
         check_fields(self, f"constraints.{self.total}")
-        if len(set(self.parts)) != len(self.parts) or len(self.parts) < 1 or self.total in self.parts:
-            problem = "different channels, none of them the total, are expected. List them."
-            raise wrong_key(f"constraints.{self.total}.parts", problem)
+        different = 1 <= len(self.parts) == len({*self.parts} - {self.total})
+        told = "different channels, none of them the total, are expected. List them."
+        require_key(different, f"constraints.{self.total}.parts", told)
 
 
 @dataclass(frozen=True)
@@ -98,12 +100,11 @@ class ZeroWhen:
         key = f"constraints.{self.channel}"
         check_fields(self, key)
         declared = [self.hours is not None, self.context is not None, self.channel_is_zero is not None]
-        if sum(declared) != 1 or (self.context is None) != (self.below is None):
-            raise wrong_key(key, "one of hours, context with below, and channel_is_zero is expected. Declare one.")
-        if self.channel_is_zero == self.channel:
-            raise wrong_key(f"{key}.channel_is_zero", "another channel is expected. Name one.")
-        if self.hours == ():
-            raise wrong_key(f"{key}.hours", "hours from 0 to 23 are expected. List them.")
+        single = sum(declared) == 1 and (self.context is None) == (self.below is None)
+        require_key(single, key, "one of hours, context with below, and channel_is_zero is expected. Declare one.")
+        other = self.channel_is_zero != self.channel
+        require_key(other, f"{key}.channel_is_zero", "another channel is expected. Name one.")
+        require_key(self.hours != (), f"{key}.hours", "hours from 0 to 23 are expected. List them.")
 
 
 Constraint = NonNegative | Monotone | Sum | ZeroWhen
@@ -111,46 +112,39 @@ Constraint = NonNegative | Monotone | Sum | ZeroWhen
 
 def constrained_channels(constraint: Constraint) -> tuple[str, ...]:
     """Returns the channels a constraint speaks about."""
-    if isinstance(constraint, Sum):
-        return (constraint.total, *constraint.parts)
-    return (constraint.channel,)
+    return (constraint.total, *constraint.parts) if isinstance(constraint, Sum) else (constraint.channel,)
 
 
 def name_of(constraint: Constraint) -> str:
     """Returns what messages call a constraint."""
+    fact = constrained_channels(constraint)[0]
     if isinstance(constraint, Sum):
-        fact = f"{constraint.total} = {' + '.join(constraint.parts)}"
+        fact += f" = {' + '.join(constraint.parts)}"
     elif isinstance(constraint, Monotone):
-        fact = f"{constraint.channel} {constraint.direction}"
-    elif isinstance(constraint, NonNegative):
-        fact = constraint.channel
-    elif constraint.hours is not None:
-        fact = f"{constraint.channel} at hours {constraint.hours}"
-    elif constraint.channel_is_zero is not None:
-        fact = f"{constraint.channel} while {constraint.channel_is_zero} is zero"
-    else:
-        fact = f"{constraint.channel} while {constraint.context} < {constraint.below}"
+        fact += f" {constraint.direction}"
+    elif isinstance(constraint, ZeroWhen) and constraint.hours is not None:
+        fact += f" at hours {constraint.hours}"
+    elif isinstance(constraint, ZeroWhen):
+        other = constraint.channel_is_zero
+        fact += f" while {constraint.context} < {constraint.below}" if other is None else f" while {other} is zero"
     return f"{constraint.kind}: {fact}"
 
 
 def apply(
-    values: Float[np.ndarray, "series step channel"],
-    schema: "Schema",
-    *,
-    context: Float[np.ndarray, "*series step context"] | None = None,
-    first_step: int = 0,
+    values: Values, schema: "Schema", *, context: Context = None, first_step: int = 0
 ) -> Float32[np.ndarray, "series step channel"]:
     """Returns values moved as little as needed to obey bounds and every declared constraint.
 
-    Missing values stay missing. `first_step` shifts the hours of the day when step 0 is not the declared
-    start.
+    Missing values stay missing. `first_step` shifts the hours of the day when step 0 is not the declared start.
 
-    Privacy:
-        Post-processing of synthetic values with public facts; costs nothing.
+    Privacy: post-processing of synthetic values with public facts; costs nothing.
     """
     bounds = np.array([channel.bounds for channel in schema.channels], dtype=np.float32)
     settled: np.ndarray = np.clip(np.array(values, dtype=np.float32), bounds[:, 0], bounds[:, 1])
-    for constraint in sorted(_in_order(schema.constraints), key=lambda item: isinstance(item, Sum)):  # sums come last
+    following = [rule for rule in schema.constraints if isinstance(rule, ZeroWhen) and rule.channel_is_zero is not None]
+    # a channel may follow one that follows a third
+    rules = [*(rule for rule in schema.constraints if rule not in following), *following * len(following)]
+    for constraint in sorted(rules, key=lambda rule: isinstance(rule, Sum)):  # sums come last
         if isinstance(constraint, Sum):
             _add_up(settled, constraint, schema)
         else:
@@ -159,23 +153,10 @@ def apply(
     return settled
 
 
-def _in_order(constraints: tuple[Constraint, ...]) -> list[Constraint]:
-    """Returns the constraints, and again as often those that follow another channel, which may follow a third."""
-    following = [rule for rule in constraints if isinstance(rule, ZeroWhen) and rule.channel_is_zero is not None]
-    return [*(rule for rule in constraints if rule not in following), *following * len(following)]
-
-
-def violations(
-    values: Float[np.ndarray, "series step channel"],
-    schema: "Schema",
-    *,
-    context: Float[np.ndarray, "*series step context"] | None = None,
-    first_step: int = 0,
-) -> list[str]:
+def violations(values: Values, schema: "Schema", *, context: Context = None, first_step: int = 0) -> list[str]:
     """Returns the names of the declared constraints that some value breaks.
 
-    Privacy:
-        Says something about the values it is given: internal when they are private.
+    Privacy: says something about the values it is given: internal when they are private.
     """
     broken = []
     for constraint in schema.constraints:
@@ -194,11 +175,7 @@ def violations(
 
 
 def _obeying(
-    values: Float[np.ndarray, "series step channel"],
-    constraint: NonNegative | Monotone | ZeroWhen,
-    schema: "Schema",
-    context: Float[np.ndarray, "*series step context"] | None,
-    first_step: int,
+    values: Values, constraint: NonNegative | Monotone | ZeroWhen, schema: "Schema", context: Context, first_step: int
 ) -> Float[np.ndarray, "series step"]:
     """Returns the nearest values of a channel that obey a constraint on it; missing values stay missing."""
     column = values[..., schema.channel_index(constraint.channel)]
@@ -213,17 +190,15 @@ def _obeying(
         hours = hours_of_day(schema.time, first_step + column.shape[1])[first_step:]
         zero = np.isin(hours, constraint.hours)
     elif context is None:
-        raise DataError(
-            f"Constraint '{name_of(constraint)}' looks at public context and none was given. Pass the context.",
-            column=constraint.context,
-        )
+        told = "looks at public context and none was given. Pass the context."
+        raise DataError(f"Constraint '{name_of(constraint)}' {told}", column=constraint.context)
     else:
         index = [channel.name for channel in schema.context].index(str(constraint.context))
         zero = context[..., index] < constraint.below
     return np.where(zero & ~np.isnan(column), 0.0, column)
 
 
-def _part_indices(constraint: Sum, schema: "Schema") -> Int[np.ndarray, " part"]:
+def _part_indices(constraint: Sum, schema: "Schema") -> np.ndarray:
     return np.array([schema.channel_index(part) for part in constraint.parts])
 
 

@@ -7,7 +7,7 @@ import difflib
 import itertools
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +16,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from understudy.data.channels import Binary, Categorical, Channel, Continuous, Integer, undeclared
-from understudy.data.dtypes import FLOAT_DTYPES, INTEGER_DTYPES, TEXT_DTYPES, TIMESTAMP, schema_dtype
-from understudy.data.io.databases import DatabaseTable
+from understudy.data.channels import (
+    INTEGER_DTYPES,
+    TEXT_DTYPES,
+    TIMESTAMP,
+    Categorical,
+    Channel,
+    Continuous,
+    Integer,
+    drafted,
+    schema_dtype,
+    undeclared,
+)
 from understudy.data.io.frames import form_of, frame_types
 from understudy.data.io.sources import alike, csv_header, open_parquet, readable, unreadable, without_mark
-from understudy.data.io.stores import File, Place, existing, located, table_files
-from understudy.data.schema import (
-    CHANNELS,
-    BudgetDeclaration,
-    CsvFormat,
-    Population,
-    PrivacyUnit,
-    Schema,
-    column_names,
-)
+from understudy.data.io.stores import DatabaseTable, File, table_files
+from understudy.data.schema import CHANNELS, BudgetDeclaration, CsvFormat, Population, PrivacyUnit, Schema, column_names
 from understudy.data.timegrid import Time, chosen_dtype
 from understudy.errors import DataError, InputError
 
@@ -54,18 +55,6 @@ _UNIT_NAMES = (
 
 class AlikeColumns(DataError):
     """Many column names follow one pattern and may be identifiers; nothing was written."""
-
-
-@dataclass(frozen=True)
-class MissingFact:
-    """A public fact that a draft leaves open: its key in the schema, what is asked, and how it is said."""
-
-    key: str
-    asks: str
-    example: str
-
-    def __str__(self) -> str:
-        return f"{self.key}: {self.asks}, such as with_facts({self.example})"
 
 
 def draft_schema(source: Any, **facts: Any) -> str:
@@ -95,8 +84,8 @@ def draft(
     """Returns the draft that `Schema.draft` documents."""
     if isinstance(source, np.ndarray):
         return _draft_of_array(source, name or NAMELESS)
-    place = located(source) if isinstance(source, str | Path) else None
-    file, written = None if place is None else _first_file(place), csv or CsvFormat()
+    place = table_files(source) if isinstance(source, str | Path) else None
+    file, written = None if place is None else place.files[0], csv or CsvFormat()  # the columns of one are those of all
     is_csv = file is not None and file.suffix.lower() == ".csv"
     with unreadable("table" if place is None else place.name):
         arrow = frame_types(source) if file is None else _file_types(file, written)
@@ -109,7 +98,7 @@ def draft(
     time = _column_named(time, names, "time") or _pick_time(arrow)
     unit = _column_named(unit, names, "unit") or _pick_unit(arrow, time)
     series = _column_named(series, names, "series")
-    columns = [_column(field) for field in arrow if field.name not in (time, unit, series)]
+    columns = [drafted(field) for field in arrow if field.name not in (time, unit, series)]
     if not columns:
         raise DataError("A column besides unit and time is expected, to make series of. Bring a table that has one.")
     steady = [c for c in columns if c.name in static or isinstance(c, Categorical)]
@@ -130,36 +119,6 @@ def draft(
     )
 
 
-def missing_facts(schema: Schema) -> tuple[MissingFact, ...]:
-    """Returns what a person has to say before data is read, in the order of the schema."""
-    found = [MissingFact(key, *_ASKED[key]) for key in schema.undecided if key in _ASKED]
-    columns = [*schema.channels, *schema.static, *schema.context]
-    for column in columns:
-        name, open_fact = column.name, undeclared(column)
-        if f"{name}.kind" in schema.undecided:
-            example = f'bounds={{"{name}": (0, 1)}}) or with_facts(categories={{"{name}": ["a", "b"]}}'
-            found.append(MissingFact(f"{name}.kind", "what the column holds: numbers, categories or yes/no", example))
-        elif open_fact == "categories":
-            example = f'categories={{"{name}": ["a", "b"]}}'
-            found.append(MissingFact(f"{name}.categories", "every category there can be", example))
-        elif open_fact:
-            told = "the smallest and the largest value there can be"
-            found.append(MissingFact(f"{name}.{open_fact}", told, f'bounds={{"{name}": (0, 1)}}'))
-    if schema.budget is None and schema.undecided:
-        found.append(MissingFact("budget", "all that may ever be spent on this population", "budget=3.0"))
-    return tuple(found)
-
-
-_ASKED = {
-    "population": ("how many units there are", "population=10_000"),
-    "unit.column": ("the column that says whose rows they are", 'unit="household"'),
-    "time.column": ("the column of times", 'time="timestamp"'),
-    "time.frequency": ("the distance between two steps", 'frequency="1h"'),
-    "time.start": ("the timestamp of the first step", 'start="2024-01-01"'),
-    "time.steps": ("the number of steps of the longest series", "steps=168"),
-}
-
-
 def with_facts(
     schema: Schema,
     *,
@@ -175,10 +134,9 @@ def with_facts(
     **facts: Any,
 ) -> Schema:
     """Returns the schema that `Schema.with_facts` documents."""
-    decided = {
-        key for key, given in (("population", population), ("unit.column", unit), ("time.column", time)) if given
-    }
-    axis = {key: facts.pop(key) for key in [part.name for part in fields(Time)] if key in facts}
+    named = {"population": population, "unit.column": unit, "time.column": time}
+    decided = {key for key, given in named.items() if given}
+    axis = {key: facts.pop(key) for key in Time.__dataclass_fields__ if key in facts}
     changes: dict[str, Any] = _schema_fields(facts)
     if population is not None:
         changes["population"] = population if isinstance(population, Population) else Population(population)
@@ -251,27 +209,19 @@ def reading_schema(schema: Schema, bounds: Mapping[str, Interval]) -> Schema:
 
 
 def _told_columns(
-    schema: Schema,
-    told: Mapping[str, Mapping[str, Any]],
-    kinds: Mapping[str, str],
-    context: tuple[str, ...],
+    schema: Schema, told: Mapping[str, Any], kinds: Mapping[str, str], context: tuple[str, ...]
 ) -> dict[str, tuple[Channel, ...]]:
     """Returns the groups of columns with what a person says of some; `context` names columns that are public."""
-    groups: dict[str, list[Channel]] = {
-        group: list(getattr(schema, group)) for group in ("channels", "static", "context")
-    }
-    names = [column.name for group in groups.values() for column in group]
+    groups: dict[str, tuple[Channel, ...]] = {name: getattr(schema, name) for name in ("channels", "static", "context")}
+    names = [column.name for columns in groups.values() for column in columns]
     for name in (*told, *kinds, *context):
         if name not in names:
             raise InputError(f"'{name}' is not a column of the schema: {', '.join(names)}.{_nearest(name, names)}")
-    for group in groups.values():
-        group[:] = [_told(column, told.get(column.name, {}), kinds.get(column.name)) for column in group]
-    public = [c for group in ("channels", "static") for c in groups[group] if c.name in context]
-    return {
-        "channels": tuple(c for c in groups["channels"] if c not in public),
-        "static": tuple(c for c in groups["static"] if c not in public),
-        "context": (*groups["context"], *public),
-    }
+    for group, columns in groups.items():
+        groups[group] = tuple(_told(c, told.get(c.name, {}), kinds.get(c.name)) for c in columns)
+    public = tuple(c for c in groups["channels"] + groups["static"] if c.name in context)
+    kept = {group: tuple(c for c in groups[group] if c not in public) for group in ("channels", "static")}
+    return {**kept, "context": groups["context"] + public}
 
 
 def _told(column: Channel, told: Mapping[str, Any], kind: str | None) -> Channel:
@@ -300,17 +250,19 @@ def _with_axis(time: Time, axis: dict[str, Any]) -> Time:
 
 def _schema_fields(facts: dict[str, Any]) -> dict[str, Any]:
     allowed = ("name", "label", "constraints", "ignore", "csv")
+    known = (
+        *allowed,
+        *Time.__dataclass_fields__,
+        "population",
+        "unit",
+        "time",
+        "bounds",
+        "categories",
+        "kinds",
+        "budget",
+    )
     for key in facts:
         if key not in allowed:
-            known = [
-                *allowed,
-                *(part.name for part in fields(Time)),
-                *_ASKED,
-                "bounds",
-                "categories",
-                "kinds",
-                "budget",
-            ]
             raise InputError(f"with_facts: '{key}' is no fact of a schema.{_nearest(key, known)}")
     return {key: tuple(value) if key in ("constraints", "ignore") else value for key, value in facts.items()}
 
@@ -322,11 +274,9 @@ def _nearest(name: str, known: Any) -> str:
 
 def _column_named(column: str | None, names: list[str], option: str) -> str | None:
     if column is not None and column not in names:
-        raise InputError(
-            f"{option} (--{option}): the name of a column of the table is expected, got '{column}'."
-            f"{_nearest(column, [] if alike(names) else names)} A level of a frame's index counts as a column if it "
-            "has a name."
-        )
+        near = _nearest(column, [] if alike(names) else names)
+        told = f"{option} (--{option}): the name of a column of the table is expected, got '{column}'.{near}"
+        raise InputError(f"{told} A level of a frame's index counts as a column if it has a name.")
     return column
 
 
@@ -345,25 +295,21 @@ def _check_names(names: list[str], *, columns_are_public: bool) -> None:
         raise DataError("A column of the table has no name. Name or drop it (data frames save row numbers that way).")
     # whole numbers and dates may be the steps of a wide table
     if any(re.fullmatch(r"-?(\d+\.\d*|\.\d+)", name.strip()) for name in names):
-        raise DataError(
-            "A header line with names is expected, and a column is called by a decimal number. Add the line."
-        )
+        told = "A header line with names is expected, and a column is called by a decimal number. Add the line."
+        raise DataError(told)
     if alike(names) and not columns_are_public:
         raise AlikeColumns(
             "Many column names follow one pattern. If there is a column per person, the names are identifiers, and a "
-            "schema is public: bring a table with a row per person and step (frame.melt() or frame.stack() makes one), "
-            "or with a row per person. If the names are public (steps, sensors), give --columns-are-public, or "
-            "columns_are_public=True."
+            "schema is public: bring a table with a row per person and step (frame.melt() or frame.stack() makes one). "
+            "If the names are public (steps, sensors), give --columns-are-public, or columns_are_public=True."
         )
 
 
 def _draft_of_array(array: np.ndarray, name: str) -> Schema:
     """Returns the draft of an array [series, step, channel], whose axes are public and whose numbers are not."""
     if array.ndim != 3 or 0 in array.shape[1:]:
-        raise DataError(
-            f"An array [series, step, channel] is expected, got one of {array.ndim} axes. For one channel write "
-            "array[:, :, None]."
-        )
+        told = f"An array [series, step, channel] is expected, got one of {array.ndim} axes."
+        raise DataError(f"{told} For one channel write array[:, :, None].")
     _, steps, channels = array.shape
     whole = array.dtype.kind in "iub"
     kind: Any = Integer if whole else Continuous
@@ -375,11 +321,6 @@ def _draft_of_array(array: np.ndarray, name: str) -> Schema:
         channels=tuple(kind(f"channel_{place}", missing=not whole) for place in range(channels)),
         undecided=("population", "time.frequency"),
     )
-
-
-def _first_file(place: Place) -> File:
-    """Returns a file, or the first of a folder, whose columns are those of all."""
-    return table_files(place)[0] if place.is_dir() else existing(place)
 
 
 def _file_types(file: File, written: CsvFormat) -> pa.Schema:
@@ -419,11 +360,8 @@ def _peek_types(path: Path, columns: list[str], written: CsvFormat) -> pa.Schema
         Looks at private rows without noise: the answer, a type per column, is not protected. Callers ask first and
         record that it happened.
     """
-    options = pacsv.ConvertOptions(
-        null_values=[*pacsv.ConvertOptions().null_values, *written.missing],
-        strings_can_be_null=True,
-        decimal_point=written.decimal,
-    )
+    nulls = [*pacsv.ConvertOptions().null_values, *written.missing]
+    options = pacsv.ConvertOptions(null_values=nulls, strings_can_be_null=True, decimal_point=written.decimal)
     with readable(path.name, written):
         with path.open(encoding=without_mark(written.encoding), newline="") as file:
             text = "".join(itertools.islice(file, PEEKED_ROWS + 1))
@@ -463,22 +401,6 @@ def _time(time: str | None, arrow: pa.Schema, zone: str | None, series: str | No
         return Time(**{**axis, "zone": zone or stamp.group(2), "dtype": dtype})
     if dtype == "date32":
         return Time(**axis, frequency="1d", dtype=dtype)
-    if (zone is None or dtype in INTEGER_DTYPES) and not (stamp and from_text):
-        return Time(**axis, dtype=dtype if stamp or dtype in INTEGER_DTYPES else "string")
-    return Time(**axis) if zone else Time(**axis, dtype="string")
-
-
-def _column(field: pa.Field) -> Channel:
-    """Drafts a column of its type; one of no type, whose kind is open, is a number meanwhile."""
-    drafted: tuple[tuple[Any, Any, tuple[str, ...]], ...] = (
-        (pa.types.is_boolean, Binary, ("bool",)),
-        (pa.types.is_integer, Integer, INTEGER_DTYPES),
-        (pa.types.is_floating, Continuous, FLOAT_DTYPES),
-        (pa.types.is_decimal, Continuous, FLOAT_DTYPES),
-        (pa.types.is_null, Continuous, FLOAT_DTYPES),
-        (lambda _: True, Categorical, TEXT_DTYPES),
-    )
-    _, kind, dtypes = next(row for row in drafted if row[0](field.type))
-    dtype = schema_dtype(field.type)
-    made: Channel = kind(field.name, missing=True, dtype=dtype if dtype in dtypes else dtypes[0])
-    return made
+    if dtype in INTEGER_DTYPES or (zone is None and stamp and not from_text):
+        return Time(**axis, dtype=dtype)
+    return Time(**axis, dtype="auto" if zone else "string")

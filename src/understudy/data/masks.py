@@ -38,11 +38,6 @@ def whole(uniform: np.ndarray, least: int, most: int) -> np.ndarray:
     return np.asarray(np.minimum(least + uniform * (most + 1 - least), most), dtype=np.int64)
 
 
-def _ranks(num_series: int, num_steps: int, rng: np.random.Generator) -> np.ndarray:
-    """Returns the steps of each series in an order of its own: the lowest ranks are hidden at random."""
-    return np.asarray(rng.permuted(np.broadcast_to(np.arange(num_steps), (num_series, num_steps)), axis=1))
-
-
 def _last(num_steps: int, horizon: Any) -> np.ndarray:
     return np.asarray(np.arange(num_steps) >= num_steps - horizon)
 
@@ -61,7 +56,8 @@ def _in_parts(num_series: int, settings: Sequence[float]) -> np.ndarray:
 # What fillings are judged on: random shares and strides in equal parts, the last day of hourly steps, everything.
 MASKS: Mapping[str, Callable[[int, int, np.random.Generator], Mask]] = {
     "random": lambda series, steps, rng: np.asarray(
-        _ranks(series, steps, rng) < np.maximum(1, _in_parts(series, (0.125, 0.25, 0.375, 0.5)) * steps // 1)
+        rng.permuted(np.broadcast_to(np.arange(steps), (series, steps)), axis=1)
+        < np.maximum(1, _in_parts(series, (0.125, 0.25, 0.375, 0.5)) * steps // 1)
     ),
     "block": lambda series, steps, rng: np.tile(_last(steps, min(24, max(1, steps // 2))), (series, 1)),
     "stride": lambda series, steps, rng: _every_second(steps, _in_parts(series, (4, 8)).clip(max=steps).clip(min=2)),

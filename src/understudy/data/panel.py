@@ -40,8 +40,7 @@ class Panel:
         Holding data costs nothing. No method looks across units, so adding a unit changes no other unit's
         arrays. `repr` of a private panel shows the schema and neither values nor counts.
 
-    Edge cases:
-        A panel may hold no series at all. Arrays are read-only views: the caller should keep no writable reference.
+    A panel may hold no series at all. Arrays are read-only views: the caller should keep no writable reference.
     """
 
     schema: Schema
@@ -60,9 +59,9 @@ class Panel:
         for name in ("values", "lengths", "unit", "static"):
             require_argument(getattr(self, name), np.ndarray, f"Panel.{name}", "read_panel makes panels from tables.")
         object.__setattr__(self, "shared_context", _shared_context(self))
-        for name in ("values", "lengths", "unit", "static", "context", "shared_context", "ticks", "unit_ids"):
-            if getattr(self, name) is not None:
-                view = getattr(self, name).view()
+        for name, array in list(vars(self).items()):
+            if isinstance(array, np.ndarray):
+                view = array.view()
                 view.setflags(write=False)
                 object.__setattr__(self, name, view)
         _check_shapes(self)
@@ -123,16 +122,10 @@ class Panel:
         context = self.context
         if context is not None:
             context = take_context(context, rows) if isinstance(rows, np.ndarray) else context[rows]
-        return replace(
-            self,
-            values=self.values[rows],
-            lengths=self.lengths[rows],
-            unit=unit,
-            static=self.static[rows],
-            context=context,
-            ticks=None if self.ticks is None else self.ticks[rows],
-            unit_ids=None if self.unit_ids is None else self.unit_ids[units],
-        )
+        taken: Any = {name: getattr(self, name)[rows] for name in ("values", "lengths", "static")}
+        ticks = None if self.ticks is None else self.ticks[rows]
+        unit_ids = None if self.unit_ids is None else self.unit_ids[units]
+        return replace(self, **taken, unit=unit, context=context, ticks=ticks, unit_ids=unit_ids)
 
     def split(self, holdout_fraction: float, rng: np.random.Generator) -> tuple["Panel", "Panel"]:
         """Returns (train, holdout), each unit put aside on its own with probability `holdout_fraction`.
@@ -186,12 +179,11 @@ def concatenate(panels: Sequence[Panel]) -> Panel:
         raise ValueError("Expected at least one panel.")
     offsets = np.cumsum([0, *(panel.num_units for panel in panels)])
     contexts = [panel.context for panel in panels if panel.context is not None]
+    joined = {name: np.concatenate([getattr(p, name) for p in panels]) for name in ("values", "lengths", "static")}
     return Panel(
         schema=panels[0].schema,
-        values=np.concatenate([panel.values for panel in panels]),
-        lengths=np.concatenate([panel.lengths for panel in panels]),
+        **joined,
         unit=np.concatenate([panel.unit + offset for panel, offset in zip(panels, offsets, strict=False)]),
-        static=np.concatenate([panel.static for panel in panels]),
         context=np.concatenate(contexts) if len(contexts) == len(panels) else None,
         shared_context=panels[0].shared_context,
         private=any(panel.private for panel in panels),

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 from jaxtyping import Int64
 
 from understudy.data.io.arrow import encode, plain, to_ticks
-from understudy.data.io.long import unit_column
-from understudy.data.io.sources import Source, open_source, require_column
+from understudy.data.io.read import unit_column
+from understudy.data.io.sources import Source, open_source, require_once
 from understudy.data.schema import Schema
 from understudy.data.table import ROWS_PER_PARTITION, default_partitions, unit_keys
 from understudy.errors import DataError
@@ -33,11 +33,8 @@ def partition_by_unit(
 ) -> Path:
     """Writes a table as a folder of Parquet files that `open_table` reads without sorting; returns the folder.
 
-    Args:
-        source: A path or URL of a file or a folder, or a table, as `read_panel` takes it. Rows may be in any order.
-        schema: Its public contract; bounds and categories may still be open.
-        folder: Where the files go; it appears whole or not at all, for its owner only.
-        num_partitions: Number of files; default: from the declared population, so that each is read in one piece.
+    Rows may be in any order; bounds and categories of the schema may still be open. The folder appears whole or not at
+    all, for its owner only. Without `num_partitions` the declared population decides.
 
     Privacy:
         The files hold the private table. Their number is public; which file a unit is in, and the order of rows,
@@ -52,7 +49,7 @@ def partition_by_unit(
     if column is None:
         raise DataError("A table is partitioned by unit.column. Declare it in the schema.")
     for name in filter(None, (column, schema.time.series_column, schema.time.column)):
-        require_column(opened, name)
+        require_once(opened, name)
     number = num_partitions or default_partitions(schema)
     tell = progress or (lambda stage, share: None)
     folder.parent.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,6 @@
 """The public contract, written before any data is read, and its file: schema.toml ⇄ `Schema`.
 
-A `Schema` holds what is public: who is protected, which columns exist with which bounds, the time
-axis, facts that always hold and the budget. Nothing in it comes from the private table; what its author does
-not know is bought with a differentially private query.
+Nothing in it comes from the private table; what its author does not know is bought with a private query.
 """
 
 import codecs
@@ -13,20 +11,35 @@ import tomllib
 from collections import Counter
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import pydantic
 
 from understudy import display
-from understudy.data.channels import Binary, Categorical, Channel, Continuous, Integer, undeclared
+from understudy.data.channels import (
+    INTEGER_DTYPES,
+    TEXT_DTYPES,
+    Binary,
+    Categorical,
+    Channel,
+    Continuous,
+    Integer,
+    require_dtype,
+    require_fit,
+    undeclared,
+)
 from understudy.data.constraints import Constraint, Monotone, NonNegative, Sum, ZeroWhen, constrained_channels
-from understudy.data.dtypes import INTEGER_DTYPES, TEXT_DTYPES, require_dtype, require_fit
 from understudy.data.timegrid import Time, chosen_dtype
-from understudy.data.type_checks import Count, Positive, check_fields, require_argument, require_path, wrong_key
+from understudy.data.type_checks import (
+    Count,
+    Positive,
+    check_fields,
+    require_argument,
+    require_key,
+    require_path,
+    wrong_key,
+)
 from understudy.errors import MissingData, SchemaError
-
-if TYPE_CHECKING:
-    from understudy.data.draft import MissingFact
 
 FALLBACK_SERIES_COLUMN = "series"  # a long table of several series has to tell them apart
 MAX_WIDE_COLUMNS = 100_000
@@ -75,14 +88,10 @@ class PrivacyUnit:
         if self.kind == "entity":
             return f"Everything the table holds about one {who} (up to {self.max_series} series) is protected."
         if self.kind == "event":
-            return (
-                f"Any {self.event_steps} consecutive steps of one {who} are protected; "
-                "what is the same throughout that series is not."
-            )
-        return (
-            "No person is protected: the unit is one of many overlapping windows of the same series, "
-            "as in the papers this reproduces."
-        )
+            told = "consecutive steps of one {} are protected; what is the same throughout that series is not."
+            return f"Any {self.event_steps} {told.format(who)}"
+        windows = "one of many overlapping windows of the same series, as in the papers this reproduces."
+        return f"No person is protected: the unit is {windows}"
 
 
 @dataclass(frozen=True)
@@ -101,8 +110,7 @@ class Population:
 
     def __post_init__(self) -> None:
         check_fields(self, "population")
-        if self.size is not None and self.count_epsilon is not None:
-            raise wrong_key("population", _POPULATION)
+        require_key(self.size is None or self.count_epsilon is None, "population", _POPULATION)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,15 +174,12 @@ class CsvFormat:
 
     def __post_init__(self) -> None:
         check_fields(self, "csv")
-        sign = self.delimiter
-        if len(sign) != 1 or not sign.isascii() or sign.isalnum() or sign in "\r\n\"'.-+\0":
-            raise wrong_key(
-                "csv.delimiter", "one character such as ',' or ';' is expected, no letter. Write the file's."
-            )
-        if self.decimal not in (".", ",") or self.decimal == sign:
-            raise wrong_key("csv.decimal", "'.' or ',' is expected, and another sign than csv.delimiter. Declare both.")
-        if not _is_encoding(self.encoding):
-            raise wrong_key("csv.encoding", "'utf-8', 'latin-1', 'cp1252' or the like is expected. Write the file's.")
+        sign, other = self.delimiter, self.decimal in (".", ",") and self.decimal != self.delimiter
+        one = len(sign) == 1 and sign.isascii() and not sign.isalnum() and sign not in "\r\n\"'.-+\0"
+        require_key(one, "csv.delimiter", "one character such as ',' or ';' is expected, no letter. Write the file's.")
+        require_key(other, "csv.decimal", "'.' or ',' is expected, and another sign than csv.delimiter. Declare both.")
+        told = "'utf-8', 'latin-1', 'cp1252' or the like is expected. Write the file's."
+        require_key(_is_encoding(self.encoding), "csv.encoding", told)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,6 +196,17 @@ class FrameForm:
 
     def __post_init__(self) -> None:
         check_fields(self, "frame")
+
+
+class MissingFact(NamedTuple):
+    """A public fact that a draft leaves open: its key in the schema, what is asked, and how it is said."""
+
+    key: str
+    asks: str
+    example: str
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.asks}, such as with_facts({self.example})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,17 +253,16 @@ class Schema:
 
     def __post_init__(self) -> None:
         check_fields(self, "")
-        if not self.name:
-            raise wrong_key("name", "the population's name is expected. Give it one.")
-        if self.population == Population() and "population" not in self.undecided:
-            raise wrong_key("population", _POPULATION)
-        if not self.channels and not self.undecided:
-            raise wrong_key("channels", "at least one channel is expected. Declare one.")
+        require_key(self.name, "name", "the population's name is expected. Give it one.")
+        counted = self.population != Population() or "population" in self.undecided
+        require_key(counted, "population", _POPULATION)
+        some = self.channels or self.undecided
+        require_key(some, "channels", "at least one channel is expected. Declare one.")
         require_fit(self.unit.dtype, (self.population.size or 1) - 1, "unit.dtype")
         _check_layout(self)
         _check_names(self)
-        if self.label is not None and self.label_column is None:
-            raise wrong_key("label", f"a categorical column under [[static]] is expected, got '{self.label}'.")
+        told = f"a categorical column under [[static]] is expected, got '{self.label}'."
+        require_key(self.label is None or self.label_column is not None, "label", told)
         for constraint in self.constraints:
             _check_constraint(constraint, self)
 
@@ -327,11 +342,20 @@ class Schema:
 
         return draft(frame, **named)
 
-    def missing_facts(self) -> "tuple[MissingFact, ...]":
+    def missing_facts(self) -> tuple[MissingFact, ...]:
         """Returns what a person has yet to say, each with its key, what is asked and an example."""
-        from understudy.data.draft import missing_facts
+        found = [MissingFact(key, *_OPEN[key][:2]) for key in self.undecided if key in _OPEN]
+        for column in (*self.channels, *self.static, *self.context):
+            if fact := self._open_fact(column):
+                asks, example, _ = _OPEN[fact]
+                found.append(MissingFact(f"{column.name}.{fact}", asks, example.format(column.name)))
+        if self.budget is None and self.undecided:
+            found.append(MissingFact("budget", *_OPEN["budget"][:2]))
+        return tuple(found)
 
-        return missing_facts(self)
+    def _open_fact(self, column: Channel) -> str | None:
+        """Returns what a draft leaves open of a column: its kind, or the first other fact."""
+        return "kind" if f"{column.name}.kind" in self.undecided else undeclared(column)
 
     def with_facts(self, **facts: Any) -> "Schema":
         """Returns the schema with public facts that a person knows.
@@ -357,9 +381,8 @@ class Schema:
         if self.undecided:
             told = "; ".join(map(str, self.missing_facts()[:_SHOWN]))
             raise wrong_key(self.undecided[0], f"the draft leaves it open. Public facts to say: {told}.")
-        for group in (self.channels, self.static, self.context):
-            for channel in group:
-                _ = channel.bounds
+        for channel in (*self.channels, *self.static, *self.context):
+            _ = channel.bounds
 
     @classmethod
     def load(cls, path: str | Path, *, draft: bool = False) -> "Schema":
@@ -370,8 +393,7 @@ class Schema:
         try:
             text = Path(path).read_text(encoding="utf-8")
         except UnicodeDecodeError:
-            message = f"{path}: expected UTF-8 text. Save the file as UTF-8."
-            raise SchemaError(message, file=str(path), key=None) from None
+            raise SchemaError(f"{path}: UTF-8 text is expected. Save it as UTF-8.", file=str(path), key=None) from None
         return cls.loads(text, file=str(path), draft=draft)
 
     @classmethod
@@ -399,30 +421,25 @@ class Schema:
         if "population" in self.undecided:
             del head["population"]
         parts = [_lines(head), self._todo("population")]
-        parts += ["\n[unit]\n", _changed_lines(self.unit), self._todo("unit.column")]
-        parts += ["\n[time]\n", _changed_lines(self.time, self.undecided), self._todo("time.column")]
-        parts += [self._todo("time.steps")]
-        if self.csv != CsvFormat():
-            parts.append("\n[csv]\n" + _changed_lines(self.csv))
-        if self.issuer is not None:
-            parts.append("\n[issuer]\n" + _changed_lines(self.issuer))
-        if self.frame is not None:
-            parts.append("\n[frame]\n" + _changed_lines(self.frame))
+        for name in ("unit", "time", "csv", "issuer", "frame"):
+            table = getattr(self, name)
+            if table not in (None, CsvFormat()):
+                parts += [f"\n[{name}]\n", _changed_lines(table, self.undecided), self._todo(f"{name}.")]
         for group in _GROUPS:
             parts += [f"\n[[{group}]]\n{self._item_lines(item)}" for item in getattr(self, group)]
         parts += ["\n[budget]\n", _changed_lines(self.budget)] if self.budget else []
-        return "".join([*parts, _TODO["budget"] if self.undecided and not self.budget else ""])
+        return "".join([*parts, _commented("budget") if self.undecided and not self.budget else ""])
 
-    def _todo(self, key: str) -> str:
-        return _TODO[key] if key in self.undecided else ""
+    def _todo(self, prefix: str) -> str:
+        return "".join(_commented(key) for key in self.undecided if key in _OPEN and key.startswith(prefix))
 
     def _item_lines(self, item: Any) -> str:
         """Returns the lines of a column or a constraint, and what a draft leaves open of it."""
-        if f"{getattr(item, 'name', '')}.kind" in self.undecided:
-            return _lines({"name": item.name, "missing": item.missing}) + _TODO["kind"]
-        todo = isinstance(item, Channel) and undeclared(item)
+        todo = self._open_fact(item) if isinstance(item, Channel) else None
+        if todo == "kind":
+            return _lines({"name": item.name, "missing": item.missing}) + _commented(todo)
         lines = f'kind = "{item.kind}"\n{_changed_lines(item)}'
-        return lines if not todo else lines.replace("categories = []\n", "") + _TODO[todo]
+        return lines.replace("categories = []\n", "") + _commented(todo) if todo else lines
 
     def _repr_html_(self) -> str:
         """Returns who is protected and what is public, small enough for a notebook."""
@@ -475,54 +492,55 @@ def _check_names(schema: Schema) -> None:
     places["under ignore"] = schema.ignore
     declared = Counter(name for names in places.values() for name in names)
     for name, number in (declared | Counter([*_default_columns(schema), *schema.ignore])).items():
-        if number > 1:
-            where = " and ".join(place for place, names in places.items() if name in names) or "by wide columns"
-            raise wrong_key(name, f"the column is declared twice, {where}. Declare each column once: remove one.")
+        where = " and ".join(place for place, names in places.items() if name in names) or "by wide columns"
+        told = f"the column is declared twice, {where}. Declare each column once: remove one."
+        require_key(number == 1, name, told)
     for channel in (*schema.static, *schema.context):
-        if channel.aggregate == "count":
-            raise wrong_key(f"{channel.name}.aggregate", "only a channel can be a count of rows. Choose another.")
+        told = "only a channel can be a count of rows. Choose another."
+        require_key(channel.aggregate != "count", f"{channel.name}.aggregate", told)
 
 
 def _check_layout(schema: Schema) -> None:
-    timeless = schema.time.layout == "long" and schema.time.column is None and "time.column" not in schema.undecided
-    if timeless and schema.unit.protects_a_person:
-        raise wrong_key("time.column", "the time column of a long table is expected. Declare it.")
-    if schema.time.layout == "wide" and schema.num_steps * schema.num_channels > MAX_WIDE_COLUMNS:
-        told = (
-            f"a wide table of at most {MAX_WIDE_COLUMNS} columns (steps x channels) is expected. Use the long layout."
-        )
-        raise wrong_key("time.layout", told)
-    if not schema.columns:
-        return
-    context = {channel.name for channel in schema.context}
-    expected, listed = set(_default_columns(schema)), set(schema.columns) - context
-    if listed != expected or len(set(schema.columns)) != len(schema.columns):
+    time, unit = schema.time, schema.unit
+    timeless = time.layout == "long" and time.column is None and "time.column" not in schema.undecided
+    told = "the time column of a long table is expected. Declare it."
+    require_key(not timeless or not unit.protects_a_person, "time.column", told)
+    few = time.layout == "long" or schema.num_steps * schema.num_channels <= MAX_WIDE_COLUMNS
+    told = f"a wide table of at most {MAX_WIDE_COLUMNS} columns (steps x channels) is expected. Use the long layout."
+    require_key(few, "time.layout", told)
+    if schema.columns:
+        context = {channel.name for channel in schema.context}
+        expected, listed = set(_default_columns(schema)), set(schema.columns) - context
         names = ", ".join(sorted(f"'{name}'" for name in listed ^ expected)[:_SHOWN]) or "a name listed twice"
-        raise wrong_key("columns", f"every declared column, once, is expected. Correct: {names}.")
+        all_once = listed == expected and len(set(schema.columns)) == len(schema.columns)
+        require_key(all_once, "columns", f"every declared column, once, is expected. Correct: {names}.")
 
 
 def _check_constraint(constraint: Constraint, schema: Schema) -> None:
     names = constrained_channels(constraint)
     key, channels = f"constraints.{names[0]}", {channel.name: channel for channel in schema.channels}
     for name in names:
-        if not isinstance(channels.get(name), Continuous | Integer):
-            raise wrong_key(key, f"'{name}' is not a continuous or integer channel. Name one that is.")
+        numbers = isinstance(channels.get(name), Continuous | Integer)
+        require_key(numbers, key, f"'{name}' is not a continuous or integer channel. Name one that is.")
     if isinstance(constraint, ZeroWhen):
-        if constraint.context is not None and constraint.context not in [c.name for c in schema.context]:
-            raise wrong_key(f"{key}.context", "the name of a public context channel is expected. Declare the channel.")
-        if constraint.channel_is_zero is not None and constraint.channel_is_zero not in channels:
-            raise wrong_key(f"{key}.channel_is_zero", "the name of a channel is expected. Declare the channel.")
-        if constraint.hours is not None and schema.time.align != "calendar":
-            raise wrong_key(f"{key}.hours", "hours of day need time.align = 'calendar'. Declare that, or no hours.")
+        there = constraint.context in (None, *(c.name for c in schema.context))
+        told = "the name of a public context channel is expected. Declare the channel."
+        require_key(there, f"{key}.context", told)
+        there = constraint.channel_is_zero in (None, *channels)
+        require_key(there, f"{key}.channel_is_zero", "the name of a channel is expected. Declare the channel.")
+        clocked = constraint.hours is None or schema.time.align == "calendar"
+        told = "hours of day need time.align = 'calendar'. Declare that, or no hours."
+        require_key(clocked, f"{key}.hours", told)
     if any(undeclared(channels[name]) for name in names):
         return
     (low, high), *parts = (channels[name].bounds for name in names)
-    if isinstance(constraint, Sum) and (sum(p[0] for p in parts) > high or sum(p[1] for p in parts) < low):
-        raise wrong_key(key, "the parts' bounds never add up to the total's. Widen them.")
-    if isinstance(constraint, ZeroWhen) and not low <= 0 <= high:
-        raise wrong_key(key, "the channel's bounds leave out zero. Widen them.")
-    if isinstance(constraint, NonNegative) and high < 0:
-        raise wrong_key(key, "the channel's bounds are below zero. Widen them.")
+    if isinstance(constraint, Sum):
+        meet = sum(p[0] for p in parts) <= high and sum(p[1] for p in parts) >= low
+        require_key(meet, key, "the parts' bounds never add up to the total's. Widen them.")
+    if isinstance(constraint, ZeroWhen):
+        require_key(low <= 0 <= high, key, "the channel's bounds leave out zero. Widen them.")
+    if isinstance(constraint, NonNegative):
+        require_key(high >= 0, key, "the channel's bounds are below zero. Widen them.")
 
 
 def _is_encoding(name: str) -> bool:
@@ -533,72 +551,62 @@ def _is_encoding(name: str) -> bool:
 
 
 CHANNELS: dict[str, Any] = {kind.kind: kind for kind in (Continuous, Integer, Categorical, Binary)}
-_BOUNDS = "# TODO: smallest and largest value there can be, from public knowledge.\n# low = 0\n# high = 1\n"
-_TODO = {
-    "population": """\
-# TODO: how many units there are, from public knowledge; or { count_epsilon = 0.1 } to buy the count.
-# population = 10000
-""",
-    "unit.column": """\
-# TODO: the column that says whose rows they are. Remove its own [[channels]] or [[static]] table below,
-# because a column is declared once. `understudy init --unit COLUMN` does both.
-# column = "household"
-""",
-    "time.column": """\
-# TODO: the time column, without a [[channels]] table below; or layout = "wide" for a row per series.
-# column = "timestamp"
-""",
-    "time.steps": """\
-# TODO: distance between two steps, timestamp of the first step, number of steps.
-# frequency = "1h"
-# start = "2024-01-01T00:00:00"
-# steps = 168
-""",
-    "low": _BOUNDS,
-    "high": _BOUNDS,
-    "categories": '# TODO: every category there can be, from public knowledge.\n# categories = ["a", "b"]\n',
-    "kind": """\
-# TODO: what the column holds; a CSV file does not say. One of
-# kind = "continuous"   # then low and high, from public knowledge
-# kind = "integer"      # then low and high
-# kind = "categorical"  # then categories = ["a", "b"]; under [[static]] if it is the same throughout a series
-# kind = "binary"
-""",
-    "budget": """
-# TODO: all that may ever be spent on this population. Delta is 1/(100 · population) unless declared.
-# [budget]
-# epsilon = 3.0
-# max_runs = 5
-""",
+_NUMBERS = (
+    *("the smallest and the largest value there can be, from public knowledge", 'bounds={{"{}": (0, 1)}}'),
+    "low = 0\nhigh = 1",
+)
+_ONCE = "Remove its own [[channels]] or [[static]] table below (`understudy init --unit COLUMN` does both)"
+_COUNT = "how many units there are, from public knowledge; or { count_epsilon = 0.1 } to buy the count"
+_STEADY = 'the column of times, without a table of its own below; or layout = "wide" for a row per series'
+_KINDS = "what the column holds: numbers, categories or yes/no"
+_KIND = """\
+kind = "continuous"   # then low and high, from public knowledge
+kind = "integer"      # then low and high
+kind = "categorical"  # then categories = ["a", "b"]; under [[static]] if it is the same throughout a series
+kind = "binary"
+"""
+_BUDGET = "all that may ever be spent on this population. Delta is 1/(100 · population) unless declared"
+_OPEN: dict[str, tuple[str, str, str]] = {  # what a draft may leave open: what is asked, how Python and the file say it
+    "population": (_COUNT, "population=10_000", "population = 10000"),
+    "unit.column": (f"the column that says whose rows they are. {_ONCE}", 'unit="household"', 'column = "household"'),
+    "time.column": (_STEADY, 'time="timestamp"', 'column = "timestamp"'),
+    "time.frequency": ("the distance between two steps", 'frequency="1h"', 'frequency = "1h"'),
+    "time.start": ("the timestamp of the first step", 'start="2024-01-01"', 'start = "2024-01-01T00:00:00"'),
+    "time.steps": ("the number of steps of the longest series", "steps=168", "steps = 168"),
+    "low": _NUMBERS,
+    "high": _NUMBERS,
+    "categories": ("every category there can be", 'categories={{"{}": ["a", "b"]}}', 'categories = ["a", "b"]'),
+    "kind": (_KINDS, 'bounds={{"{0}": (0, 1)}}) or with_facts(categories={{"{0}": ["a", "b"]}}', _KIND),
+    "budget": (_BUDGET, "budget=3.0", "[budget]\nepsilon = 3.0\nmax_runs = 5"),
 }
 _CONSTRAINTS: dict[str, Any] = {kind.kind: kind for kind in (NonNegative, Monotone, Sum, ZeroWhen)}
 _TABLES: dict[str, Any] = {"unit": PrivacyUnit, "time": Time, "csv": CsvFormat, "budget": BudgetDeclaration}
-_TABLES |= {"frame": FrameForm, "issuer": Issuer}
+_TABLES |= {"frame": FrameForm, "issuer": Issuer, "population": Population}
 _GROUPS = {"channels": CHANNELS, "static": CHANNELS, "context": CHANNELS, "constraints": _CONSTRAINTS}
 _ALWAYS = {"kind", "name", "low", "high", "categories", "frequency", "start", "steps"}  # written even if default
 _NEEDED = {Schema: ("version",), Time: ("frequency", "steps")}  # keys that a file has to hold although Python needs not
 
 
+def _commented(key: str) -> str:
+    """Returns the lines by which a draft asks for a fact."""
+    asks, _, lines = _OPEN[key]
+    return "\n".join([f"# TODO: {asks}.", *(f"# {line}" for line in lines.splitlines())]) + "\n"
+
+
 def _schema(document: dict[str, Any]) -> Schema:
-    if document.get("version", 1) != 1:
-        raise wrong_key(
-            "version",
-            "version 1 is expected. Write the schema again with `understudy init`, or use the release of Understudy "
-            "that wrote it.",
-        )
+    told = "version 1 is expected. Write the schema again with `understudy init`, or use the release that wrote it."
+    require_key(document.get("version", 1) == 1, "version", told)
     given = dict(document)
-    if "population" in given:
-        population = given["population"]
-        declared = population if isinstance(population, dict) else {"size": population}
-        given["population"] = _made(Population, declared, "population")
+    if not isinstance(population := given.get("population", {}), dict):
+        given["population"] = {"size": population}
     if isinstance(time := given.get("time"), dict) and isinstance(time.get("start"), dt.date):
         given["time"] = {**time, "start": time["start"].isoformat()}
-    for name in (name for name in _TABLES if name in given):
-        given[name] = _made(_TABLES[name], given[name], name)
-    for group in (group for group in _GROUPS if group in given):
-        if not isinstance(tables := given[group], list):
-            raise wrong_key(group, f"tables are expected. Write [[{group}]] before each.")
-        given[group] = [_made_of(group, table, place) for place, table in enumerate(tables)]
+    for name, table in given.items():
+        if name in _TABLES:
+            given[name] = _made(_TABLES[name], table, name)
+        elif name in _GROUPS:
+            require_key(isinstance(table, list), name, f"tables are expected. Write [[{name}]] before each.")
+            given[name] = [_made_of(name, one, place) for place, one in enumerate(table)]
     made: Schema = _made(Schema, given, "")
     return made
 
@@ -608,29 +616,28 @@ def _made_of(group: str, table: Any, place: int) -> Any:
     kinds, table = _GROUPS[group], dict(table) if isinstance(table, dict) else {}
     where = f"{group}.{next(filter(None, map(table.get, ('name', 'channel', 'total'))), place + 1)}"
     kind = table.pop("kind", None)
-    if not isinstance(kind, str) or kind not in kinds:
-        raise wrong_key(f"{where}.kind", f"one of {', '.join(kinds)} is expected. Declare which it is.")
+    known = isinstance(kind, str) and kind in kinds
+    require_key(known, f"{where}.kind", f"one of {', '.join(kinds)} is expected. Declare which it is.")
     return _made(kinds[kind], table, where)
 
 
 def _made(kind: Any, table: Any, where: str) -> Any:
     """Makes a dataclass of a table of the file: the keys are checked here, what they hold by the dataclass."""
-    if not isinstance(table, dict):
-        raise wrong_key(where, f"a table is expected. Write [{where}] before its keys.")
+    require_key(isinstance(table, dict), where, f"a table is expected. Write [{where}] before its keys.")
     known, prefix = {part.name: part for part in fields(kind)}, where and f"{where}."
     for key in table:
         if key not in known:
             raise wrong_key(prefix + key, f"it is not known{_home(key)}")
     for name, part in known.items():
         optional = part.default is not part.default_factory  # both are MISSING where there is no default
-        if name not in table and (not optional or name in _NEEDED.get(kind, ())):
-            raise wrong_key(prefix + name, "it is missing. Declare it.")
+        there = name in table or (optional and name not in _NEEDED.get(kind, ()))
+        require_key(there, prefix + name, "it is missing. Declare it.")
     return kind(**table)
 
 
 def _home(word: str) -> str:
     """Says in which tables of the file a key belongs, and what to do about it."""
-    homes: dict[str, Any] = {f"under [{name}]": kind for name, kind in _TABLES.items()}
+    homes: dict[str, Any] = {f"under [{name}]": kind for name, kind in _TABLES.items() if kind != Population}
     homes |= {"at the top of the file, before any [table]": Schema}
     homes |= {"under [[channels]], [[static]] or [[context]]": Continuous}
     found = [place for place, kind in homes.items() if word in kind.__dataclass_fields__]

@@ -15,19 +15,16 @@ import pyarrow.compute as pc
 from jaxtyping import Float32, Int64, UInt64
 
 from understudy.data.io.arrow import encode, plain
-from understudy.data.io.checks import Tally
 from understudy.data.io.context import ContextRows, align_context, given_context, merge_context, require_context
-from understudy.data.io.databases import DatabaseTable
-from understudy.data.io.long import Grid, roles, unit_column
-from understudy.data.io.read import grid_of, panel_of, read_panel
+from understudy.data.io.read import Grid, Tally, grid_of, panel_of, read_panel, roles, unit_column
 from understudy.data.io.sources import RowRange, Source, open_file, open_parquet, require_same_columns, unreadable
 from understudy.data.io.stores import (
+    DatabaseTable,
     File,
     Fingerprint,
-    existing,
     fingerprint,
+    is_array_file,
     is_url,
-    located,
     require_unchanged,
     table_files,
 )
@@ -155,35 +152,30 @@ def open_table(
     require_argument(schema, Schema, "schema", "Load it first: Schema.load(path).")
     require_argument(path, str | Path, "open_table: path", "Give a path or a URL as text; read_panel takes frames.")
     schema.require_declared()
-    place = located(path)
-    folder = place.is_dir()
-    files: list[File] = table_files(place) if folder else [existing(place)]
-    if not folder:
-        array = place.suffix.lower() in (".npy", ".npz")
-        columns = () if array else open_file(files[0], schema).columns
+    name, files, single = table_files(path)
+    if single:
+        columns = () if is_array_file(path) else open_file(files[0], schema).columns
+        unit = unit_column(columns, schema)
         # an array, or series that no column distinguishes
-        if array or (schema.time.layout == "long" and unit_column(columns, schema) not in columns):
+        if is_array_file(path) or (schema.time.layout == "long" and unit not in columns):
             return Table.of(read_panel(path, schema, context=context, allow_few_units=allow_few_units))
-    if isinstance(files[0], DatabaseTable):
-        files = [*files[0].partitions(unit_column(columns, schema), default_partitions(schema))]
+        if isinstance(files[0], DatabaseTable):
+            files = tuple(files[0].partitions(unit, default_partitions(schema)))
     # a worker process may have been started in another working directory
-    files = [file.absolute() if isinstance(file, Path) else file for file in files]
+    files = tuple(file.absolute() if isinstance(file, Path) else file for file in files)
     given, secret = given_context(context, schema), secrets.token_bytes(16)
     before = [fingerprint(file) for file in files]
     # a hash of identifiers divides a database's table, and its rows come in order
-    runs = [_ORDERED if isinstance(f, DatabaseTable) else _runs_of(f, schema, place.name, secret) for f in files]
+    runs = [_ORDERED if isinstance(f, DatabaseTable) else _runs_of(f, schema, name, secret) for f in files]
     keys = np.concatenate([each.keys for each in runs])
     if len(np.unique(keys)) < len(keys):
-        raise DataError(
-            f"{place.name}: all rows of a unit are expected in one partition, and a unit has rows in two. "
-            f"{_REPARTITION}",
-            column=schema.unit.column,
-        )
+        told = "all rows of a unit are expected in one partition, and a unit has rows in two."
+        raise DataError(f"{name}: {told} {_REPARTITION}", column=schema.unit.column)
     facts = zip(files, before, (each.grouped for each in runs), strict=True)
-    checked = [_File(file, place.name, schema, when, grouped) for file, when, grouped in facts]
+    checked = [_File(file, name, schema, when, grouped) for file, when, grouped in facts]
     found = _check_files(checked, given, allow_few_units=allow_few_units, workers=workers)
     partitions = [replace(file, context=found) for file in checked]
-    if not folder and len(partitions) == 1:
+    if single and len(partitions) == 1:
         partitions = [replace(partitions[0], rows=rows) for rows in _row_ranges(partitions[0], runs[0].starts)]
     shared = None if schema.own_contexts else found
     if isinstance(shared, ContextRows):
@@ -225,13 +217,13 @@ def _joined(panels: list[Panel]) -> Panel:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _InMemory:
-    """Slices of a panel in memory."""
+    """Slices of a panel in memory, made once: callers may remember things about them."""
 
     whole: Panel
 
     @cached_property
     def pieces(self) -> tuple[Panel, ...]:
-        """The slices, made once: callers may remember things about them."""
+        """The slices."""
         return in_pieces(self.whole)
 
     def __reduce__(self) -> tuple[type["_InMemory"], tuple[Panel]]:
@@ -283,7 +275,7 @@ class _File:
         if schema.time.layout == "long" and roles(source, schema, with_context=False).unit is None:
             raise DataError(f"{source.name}: a table in partitions needs unit.column. Declare it in the schema.")
         chunks = whole_units(source, schema) if self.grouped else [_all_rows(source, schema)]
-        for rows in chunks:
+        for rows in filter(None, chunks):
             yield grid_of(replace(source, batches=iter(rows)), schema, with_context=with_context)
         require_unchanged(self.file, self.before)
 
@@ -405,26 +397,19 @@ def whole_units(source: Source, schema: Schema) -> Iterator[list[pa.RecordBatch]
     held: list[pa.RecordBatch] = []
     for batch in source.batches:
         held.append(batch)
-        if sum(piece.num_rows for piece in held) < wanted:
-            continue
-        rows = pa.Table.from_batches(held)
-        end = rows.num_rows if column is None else _start_of_last(rows.column(column))
-        held = rows.slice(end).to_batches()
-        if end:
+        if sum(piece.num_rows for piece in held) >= wanted:
+            rows = pa.Table.from_batches(held)
+            end = rows.num_rows if column is None else _start_of_last(rows.column(column))
+            held = rows.slice(end).to_batches()
             yield rows.slice(0, end).to_batches()
-    if any(piece.num_rows for piece in held):
-        yield held
+    yield held
 
 
 def _start_of_last(units: pa.ChunkedArray) -> int:
     """Returns the row at which the last unit begins."""
-    size, length = 1024, len(units)
-    while True:
-        tail = plain(units.slice(max(0, length - size)).combine_chunks())
-        other = pc.fill_null(pc.not_equal(tail, tail[-1]), True).to_numpy(zero_copy_only=False)
-        if other.any() or size >= length:
-            return length - len(tail) + (int(np.flatnonzero(other)[-1]) + 1 if other.any() else 0)
-        size *= 8
+    names = plain(units.combine_chunks())
+    others = np.flatnonzero(pc.fill_null(pc.not_equal(names, names[-1]), True))
+    return int(others[-1]) + 1 if len(others) else 0
 
 
 def _all_rows(source: Source, schema: Schema) -> Iterator[pa.RecordBatch]:
@@ -433,9 +418,6 @@ def _all_rows(source: Source, schema: Schema) -> Iterator[pa.RecordBatch]:
     for batch in source.batches:
         left -= batch.num_rows
         if left < 0:
-            raise DataError(
-                f"{source.name}: in a file of this size, the rows of a unit are expected side by side, and they are "
-                f"not. {_REPARTITION}",
-                column=schema.unit.column,
-            )
+            told = "in a file of this size, the rows of a unit are expected side by side, and they are not."
+            raise DataError(f"{source.name}: {told} {_REPARTITION}", column=schema.unit.column)
         yield batch

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 import pydantic
 from jaxtyping import Int64
 
-from understudy.data.dtypes import INTEGER_DTYPES, TIMESTAMP, arrow_type, require_fit
-from understudy.data.type_checks import Count, check_fields, wrong_key
+from understudy.data.channels import INTEGER_DTYPES, TIMESTAMP, arrow_type, require_fit
+from understudy.data.type_checks import Count, check_fields, require_key, wrong_key
 
 _SECOND = 10**6
 _MICROSECONDS = {"us": 1, "ms": 1000, "s": _SECOND, "min": 60 * _SECOND, "h": 3600 * _SECOND}
@@ -20,9 +20,10 @@ _MICROSECONDS |= {"d": 24 * _MICROSECONDS["h"], "w": 7 * 24 * _MICROSECONDS["h"]
 _MONTHS = {"mo": 1, "y": 12}
 MAX_STEPS = 1_000_000
 _YEAR, _LAST_YEAR = 365.2425 * _MICROSECONDS["d"], 9999
-_CHOSEN = "auto"
 _WIDE_FIELD = re.compile(r"\{channel\}|\{step(?::0?[1-9]?d)?\}")
 _FREQUENCY = re.compile(r"([1-9][0-9]{0,17})(us|ms|s|min|h|d|w|mo|y)")
+Rows = Int64[np.ndarray, " row"]
+Steps = Int64[np.ndarray, " step"]
 
 
 class Frequency(NamedTuple):
@@ -40,11 +41,10 @@ def parse_frequency(text: str) -> Frequency:
     """
     match = _FREQUENCY.fullmatch(text)
     if match is None:
-        raise wrong_key(
-            "time.frequency",
-            f"a number with one of {', '.join([*_MICROSECONDS, *_MONTHS])} is expected "
-            f"(such as '15min', '1h', '1mo'), got '{text}'.",
+        told = (
+            f"a number with one of {', '.join([*_MICROSECONDS, *_MONTHS])} is expected (such as '15min', '1h', '1mo')"
         )
+        raise wrong_key("time.frequency", f"{told}, got '{text}'.")
     count, measure = int(match.group(1)), match.group(2)
     return Frequency(count * _MICROSECONDS.get(measure, 0), count * _MONTHS.get(measure, 0))
 
@@ -80,62 +80,56 @@ class Time:
     align: Literal["calendar", "relative"] = "calendar"
     layout: Literal["long", "wide"] = "long"
     wide_columns: str = "{channel}_{step}"
-    dtype: str = _CHOSEN
+    dtype: str = "auto"
     off_grid: Literal["refuse", "floor", "nearest"] = "refuse"
     series_column: str | None = None
     zone: str | None = None
 
     def __post_init__(self) -> None:
         check_fields(self, "time")
-        if self.min_steps is not None and self.min_steps > self.steps:
-            raise wrong_key("time.min_steps", "a number from 1 to time.steps is expected. Change it.")
+        fewest = self.min_steps is None or self.min_steps <= self.steps
+        require_key(fewest, "time.min_steps", "a number from 1 to time.steps is expected. Change it.")
         self._check_zone()
         self._check_start()
         self._check_dtype()
         named = {field[:5] for field in _WIDE_FIELD.findall(self.wide_columns)}
-        if named != {"{chan", "{step"} or set("{}") & set(_WIDE_FIELD.sub("", self.wide_columns)):
-            raise wrong_key("time.wide_columns", "a pattern such as '{channel}_{step}', with both, is expected.")
+        both = named == {"{chan", "{step"} and not set("{}") & set(_WIDE_FIELD.sub("", self.wide_columns))
+        require_key(both, "time.wide_columns", "a pattern such as '{channel}_{step}', with both, is expected.")
 
     def _check_dtype(self) -> None:
         """Refuses a dtype in which two steps would share a time or lie elsewhere; chooses one where none is given."""
-        if self.dtype == _CHOSEN:
+        dtype, start, zone = self.dtype, self.start, self.zone
+        if dtype == "auto":
             object.__setattr__(self, "dtype", chosen_dtype(self))
-        stamp = TIMESTAMP.fullmatch(self.dtype)
-        if not (is_zone(stamp.group(2)) if stamp else self.dtype in (*INTEGER_DTYPES, "date32", "string")):
-            raise wrong_key(
-                "time.dtype",
-                f"timestamp[s|ms|us|ns], date32, string or a whole-number type is expected, got '{self.dtype}'.",
-            )
-        require_fit(self.dtype, self.steps - 1, "time.dtype")
-        zoned = self.zone is None or has_zone(self.dtype) or self.dtype == "string" or self.counts_steps
-        if not zoned or not holds_ticks(self.dtype, *_telling_ticks(self)):
-            needed = "knows time.zone" if not zoned else f"holds every step of {self.frequency} from {self.start}"
-            raise wrong_key(
-                "time.dtype",
-                f"a type that {needed} is expected, and '{self.dtype}' does not. Write "
-                f'dtype = "{chosen_dtype(self)}" under [time], or leave dtype out.',
-            )
+            return
+        stamp = TIMESTAMP.fullmatch(dtype)
+        known = is_zone(stamp.group(2)) if stamp else dtype in (*INTEGER_DTYPES, "date32", "string")
+        told = f"timestamp[s|ms|us|ns], date32, string or a whole-number type is expected, got '{dtype}'."
+        require_key(known, "time.dtype", told)
+        require_fit(dtype, self.steps - 1, "time.dtype")
+        zoned = zone is None or has_zone(dtype) or dtype == "string" or self.counts_steps
+        needed = f"holds every step of {self.frequency} from {start}" if zoned else "knows time.zone"
+        told = f"a type that {needed} is expected, and '{dtype}' does not. Write dtype = \"{chosen_dtype(self)}\" under"
+        require_key(
+            zoned and holds_ticks(dtype, *_telling_ticks(self)), "time.dtype", f"{told} [time], or leave it out."
+        )
 
     def _check_zone(self) -> None:
-        if self.zone is None:
-            return
-        if not is_zone(self.zone):
-            raise wrong_key("time.zone", f"a time zone such as 'Europe/Paris' is expected, got '{self.zone}'.")
-        if parse_frequency(self.frequency).microseconds % _MICROSECONDS["d"] == 0:
+        if self.zone is not None:
+            told = f"a time zone such as 'Europe/Paris' is expected, got '{self.zone}'."
+            require_key(is_zone(self.zone), "time.zone", told)
             told = f"steps shorter than a day are expected, got {self.frequency}: days differ where clocks change."
-            raise wrong_key("time.zone", f"{told} Remove time.zone and store dates.")
+            days = parse_frequency(self.frequency).microseconds % _MICROSECONDS["d"] == 0
+            require_key(not days, "time.zone", f"{told} Remove time.zone and store dates.")
 
     def _check_start(self) -> None:
-        frequency = parse_frequency(self.frequency)
-        start = start_microseconds(self)
-        if frequency.months and np.datetime64(start, "us") != np.datetime64(start, "us").astype("datetime64[M]"):
-            told = (
-                "the first day of a month, at midnight, is expected for a frequency in months or years. Move it there."
-            )
-            raise wrong_key("time.start", told)
+        frequency, start = parse_frequency(self.frequency), start_microseconds(self)
+        first = np.datetime64(start, "us") == np.datetime64(start, "us").astype("datetime64[M]")
+        told = "the first day of a month, at midnight, is expected for a frequency in months or years. Move it there."
+        require_key(first or not frequency.months, "time.start", told)
         years = frequency.months * self.steps / 12 + frequency.microseconds * self.steps / _YEAR
-        if start / _YEAR + years > _LAST_YEAR - 1970:
-            raise wrong_key("time.frequency", f"the last step must be before {_LAST_YEAR}. Shorten the axis.")
+        ends = start / _YEAR + years <= _LAST_YEAR - 1970
+        require_key(ends, "time.frequency", f"the last step must be before {_LAST_YEAR}. Shorten the axis.")
 
     @property
     def counts_steps(self) -> bool:
@@ -183,7 +177,7 @@ def _telling_ticks(time: Time) -> list[int]:
     return ticks
 
 
-def _moments(time: Time, step: Int64[np.ndarray, " step"]) -> Int64[np.ndarray, " step"]:
+def _moments(time: Time, step: Steps) -> Steps:
     """Returns the microseconds since 1970 of some steps."""
     frequency, start = parse_frequency(time.frequency), start_microseconds(time)
     if frequency.microseconds:
@@ -192,40 +186,33 @@ def _moments(time: Time, step: Int64[np.ndarray, " step"]) -> Int64[np.ndarray, 
     return month.astype("datetime64[us]").astype(np.int64)
 
 
-def steps_since(
-    ticks: Int64[np.ndarray, " row"], origin: Int64[np.ndarray, "..."] | int, time: Time
-) -> tuple[Int64[np.ndarray, " row"], bool]:
+def steps_since(ticks: Rows, origin: Int64[np.ndarray, "..."] | int, time: Time) -> tuple[Rows, bool]:
     """Returns each row's step counted from `origin`, and whether every row was exactly on the grid.
 
-    Ticks are microseconds, or step numbers when the time column counts steps. Rows between two steps go to
-    the earlier one, or to the nearest one if that is declared.
+    Ticks are microseconds, or step numbers when the time column counts steps. Rows between two steps go to the earlier
+    one, or to the nearest one if that is declared.
     """
-    width = 1 if time.counts_steps else parse_frequency(time.frequency).microseconds
+    frequency, nearest = parse_frequency(time.frequency), time.off_grid == "nearest"
+    width = 1 if time.counts_steps else frequency.microseconds
     if width:
-        offset = ticks - origin
-        if time.off_grid == "nearest":
-            offset = offset + width // 2
-            return offset // width, True
+        offset = ticks - origin + (width // 2 if nearest else 0)
         steps = offset // width
         return steps, time.off_grid != "refuse" or bool(np.array_equal(steps * width, offset))
-    months = parse_frequency(time.frequency).months
-    moments = ticks.view("datetime64[us]")
-    if time.off_grid == "nearest":
-        moments = moments + np.timedelta64(15, "D")
+    moments = ticks.view("datetime64[us]") + np.timedelta64(15 if nearest else 0, "D")
     month = moments.astype("datetime64[M]")
     first = np.asarray(origin, dtype=np.int64).view("datetime64[us]").astype("datetime64[M]")
     offset = (month - first).astype(np.int64)
-    on_grid = bool((month == moments).all() and (offset % months == 0).all())
-    return offset // months, time.off_grid != "refuse" or on_grid
+    on_grid = bool((month == moments).all() and (offset % frequency.months == 0).all())
+    return offset // frequency.months, time.off_grid != "refuse" or on_grid
 
 
-def step_ticks(time: Time, num_steps: int, first_step: int = 0) -> Int64[np.ndarray, " step"]:
+def step_ticks(time: Time, num_steps: int, first_step: int = 0) -> Steps:
     """Returns the tick (microsecond, or step number) of `num_steps` steps, the first of them `first_step`."""
     index = np.arange(first_step, first_step + num_steps, dtype=np.int64)
     return index if time.counts_steps else _moments(time, index)
 
 
-def local_times(time: Time, num_steps: int) -> Int64[np.ndarray, " step"]:
+def local_times(time: Time, num_steps: int) -> Steps:
     """Returns the local time of each step, counted from the declared start, in microseconds."""
     ticks = _moments(time, np.arange(num_steps, dtype=np.int64))
     if time.zone is None:
@@ -234,7 +221,7 @@ def local_times(time: Time, num_steps: int) -> Int64[np.ndarray, " step"]:
     return np.asarray(shown.cast(pa.int64()))
 
 
-def hours_of_day(time: Time, num_steps: int) -> Int64[np.ndarray, " step"]:
+def hours_of_day(time: Time, num_steps: int) -> Steps:
     """Returns the hour (0 to 23) in which each step begins, counted from the declared start."""
     return np.asarray(local_times(time, num_steps) // _MICROSECONDS["h"] % 24)
 
@@ -252,12 +239,8 @@ def season_steps(time: Time, num_steps: int) -> int | None:
     96
     """
     frequency = parse_frequency(time.frequency)
-    if frequency.months:
-        season = 12 // frequency.months
-    elif frequency.microseconds < _MICROSECONDS["d"]:
-        season = _MICROSECONDS["d"] // frequency.microseconds
-    else:
-        season = _MICROSECONDS["w"] // frequency.microseconds
+    day, week, width = _MICROSECONDS["d"], _MICROSECONDS["w"], frequency.microseconds
+    season = 12 // frequency.months if frequency.months else (day if width < day else week) // width
     return season if 2 <= season <= num_steps // 2 else None
 
 

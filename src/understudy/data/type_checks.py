@@ -27,6 +27,18 @@ def wrong_column(name: str, problem: str) -> DataError:
     return DataError(f"Column '{name}': {problem}", column=name)
 
 
+def require_key(holds: object, key: str, problem: str) -> None:
+    """Refuses a schema for what one key of it says."""
+    if not holds:
+        raise wrong_key(key, problem)
+
+
+def require_column(holds: object, name: str, problem: str) -> None:
+    """Refuses a table for what one column of it holds."""
+    if not holds:
+        raise wrong_column(name, problem)
+
+
 def check_fields(item: Any, key: str) -> None:
     """Refuses a dataclass of which a field holds something else than it declares; makes lists tuples.
 

@@ -32,10 +32,8 @@ def check_events(schema: Schema, window_steps: int, *, whole_windows: bool) -> N
     `whole_windows` says whether windows with an empty step are left out.
     """
     if schema.time.align == "relative":
-        raise InputError(
-            "Events can't be protected when every series starts at its own first row (time.align = 'relative'): "
-            "one row less would move all the others. Use time.align = 'calendar', or protect entities."
-        )
+        told = "Events can't be protected when every series starts at its own first row (time.align = 'relative'): one"
+        raise InputError(f"{told} row less would move all the others. Use 'calendar', or protect entities.")
     windowed = window_steps < schema.num_steps
     filled = [channel.name for channel in schema.channels if is_event_like(channel)]
     if filled and (windowed or whole_windows):
@@ -62,15 +60,11 @@ def cut(
 ) -> Panel:
     """Returns every series cut into full windows, each a series of its own.
 
-    If a cap is given, a unit keeps at most `max_windows_per_unit`. With `rng` these
-    are chosen at random, without it the earliest ones are kept.
+    If a cap is given, a unit keeps at most `max_windows_per_unit`: with `rng` chosen at random, without it the
+    earliest ones. A unit whose series are all shorter than a window drops out.
 
     Privacy:
-        Which windows a unit keeps depends on that unit's own length and on fresh randomness, never on other
-        units.
-
-    Edge cases:
-        A unit whose series are all shorter than a window has no window and drops out.
+        Which windows a unit keeps depends on that unit's own length and on fresh randomness, never on other units.
     """
     schema = window_schema(panel.schema, window_steps, stride, max_windows_per_unit)
     starts = np.arange(0, panel.num_steps - window_steps + 1, stride)

@@ -26,7 +26,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as dump_tensors
 
 from understudy.data import Panel
-from understudy.data.io.checks import check_units
+from understudy.data.io.read import check_units
 from understudy.errors import InputError
 from understudy.federated import cosigning
 from understudy.federated.alignment import aligned, passed_on

@@ -11,7 +11,7 @@ import pytest
 from sklearn.base import clone
 
 import understudy as us
-from understudy.data import households
+from understudy.data.simulators import households_schema
 from understudy.errors import BudgetExceeded, InputError, UnderstudyWarning
 from understudy.synthesizers import METHODS
 
@@ -107,7 +107,7 @@ def test_units_kept_out_are_listed_beside_the_release_for_its_owner_only(
 
 def test_a_panel_brings_its_schema_and_keeps_its_own_context() -> None:
     panel = us.simulate_households(HOMES)
-    schema = households.households_schema(HOMES)
+    schema = households_schema(HOMES)
     release = us.synthesize(panel, schema, epsilon=1, ledger="homes.ledger", label="tariff", progress=False)
     assert release.sample(10, label="night").num_series == 10
     assert us.Ledger.open("homes.ledger").guarantee.epsilon == 3.0

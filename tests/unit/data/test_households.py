@@ -6,7 +6,7 @@ import pytest
 
 from understudy.data import Schema, read_panel
 from understudy.data.constraints import violations
-from understudy.data.households import NIGHT_HOURS, households_schema, simulate_households, write_households
+from understudy.data.simulators import NIGHT_HOURS, households_schema, simulate_households, write_households
 
 
 @pytest.fixture(scope="module")

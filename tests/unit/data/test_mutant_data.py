@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.data.toy import simple_schema
 from understudy.data import read_panel
-from understudy.data.io.checks import check_units
+from understudy.data.io.read import check_units
 from understudy.errors import DataError
 
 

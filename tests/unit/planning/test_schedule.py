@@ -3,14 +3,14 @@
 import pytest
 
 import understudy as us
-from understudy.data import households
+from understudy.data.simulators import households_schema
 from understudy.errors import BudgetExceeded, InputError
 from understudy.planning.choices import chosen, spending_plan
 from understudy.planning.schedule import divided
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.noise import NoiseSource
 
-SCHEMA = households.households_schema(10_000)
+SCHEMA = households_schema(10_000)
 
 
 @pytest.mark.parametrize("method", ["spectral", "pets", "dit"])

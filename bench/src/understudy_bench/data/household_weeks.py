@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from understudy.data import NonNegative, Population, Schema
-from understudy.data.households import households_schema, simulate_context, simulate_households
 from understudy.data.panel import Panel, concatenate
+from understudy.data.simulators import households_schema, simulate_context, simulate_households
 
 WARMTH, DEARNESS = 5.0, 25.0  # how far weeks differ in mean temperature and mean price
 

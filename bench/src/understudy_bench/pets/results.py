@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from understudy.data import Panel, Population, simulate_households
-from understudy.data.io.checks import check_units
+from understudy.data.io.read import check_units
 from understudy.errors import UnderstudyError
 from understudy.evaluation.metric import PAPER, QUICK
 from understudy.synthesizers.pets import PETS

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from understudy.data import Panel
-from understudy.data.io.checks import check_units
+from understudy.data.io.read import check_units
 from understudy.errors import UnderstudyError
 from understudy_bench.cells import Cells
 from understudy_bench.data.datasets import DatasetInfo

@@ -8,10 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from jaxtyping import Float32, Int64
 
-from understudy.data.channels import Binary, Categorical, Channel, Continuous
-from understudy.data.dtypes import INTEGER_DTYPES
+from understudy.data.channels import INTEGER_DTYPES, Binary, Categorical, Channel, Continuous, Integer
 from understudy.data.timegrid import Time, instants
-from understudy.data.type_checks import wrong_column
+from understudy.data.type_checks import require_column, wrong_column
 from understudy.errors import DataError
 
 _NO_NUMBERS = (
@@ -36,8 +35,8 @@ def to_values(array: pa.Array, channel: Channel) -> Float32[np.ndarray, " row"]:
         return _codes(array, channel)
     if isinstance(channel, Binary) and pa.types.is_boolean(array.type):
         array = array.cast(pa.int8())
-    if not _is_number(array.type):
-        raise wrong_column(channel.name, _NO_BINARY if isinstance(channel, Binary) else _NO_NUMBERS)
+    told = _NO_BINARY if isinstance(channel, Binary) else _NO_NUMBERS
+    require_column(_is_number(array.type), channel.name, told)
     short = pa.types.is_float32(array.type) and array.null_count == 0
     numbers = np.asarray(array) if short else _floats(array, channel.name)
     _check_numbers(numbers, channel)
@@ -54,26 +53,42 @@ def array_values(array: np.ndarray, name: str, channels: tuple[Channel, ...]) ->
 
 
 def _check_numbers(numbers: np.ndarray, channel: Channel) -> None:
-    if np.isinf(numbers).any():
-        raise wrong_column(channel.name, "it holds an infinite value. Remove it or make it missing.")
-    if isinstance(channel, Binary) and not (np.isnan(numbers) | (numbers == 0) | (numbers == 1)).all():
-        raise wrong_column(channel.name, "0 and 1 are expected, as declared. Recode it or declare it categorical.")
-    if not isinstance(channel, Continuous) and not np.array_equal(np.rint(numbers), numbers, equal_nan=True):
-        raise wrong_column(
-            channel.name, f"whole numbers are expected, as declared ({channel.kind}). Round it or declare another kind."
+    name, known = channel.name, np.isnan(numbers)
+    require_column(not np.isinf(numbers).any(), name, "it holds an infinite value. Remove it or make it missing.")
+    binary = not isinstance(channel, Binary) or (known | (numbers == 0) | (numbers == 1)).all()
+    require_column(binary, name, "0 and 1 are expected, as declared. Recode it or declare it categorical.")
+    whole = isinstance(channel, Continuous) or np.array_equal(np.rint(numbers), numbers, equal_nan=True)
+    told = f"whole numbers are expected, as declared ({channel.kind}). Round it or declare another kind."
+    require_column(whole, name, told)
+
+
+def settle_column(column: np.ndarray, channel: Channel, inside: np.ndarray | np.bool_) -> bool:
+    """Checks one column in place; returns whether anything was observed."""
+    missing = np.isnan(column)
+    told = "it has a missing value and is declared without. Set missing = true in the schema, or fill the gap from"
+    gaps = not channel.missing and (missing & inside).any()
+    require_column(not gaps, channel.name, f"{told} public knowledge.")
+    low, high = (np.float32(bound) for bound in channel.bounds)
+    outside = ((column < low) | (column > high)).any()
+    if outside and isinstance(channel, Continuous | Integer) and channel.out_of_bounds == "clip":
+        np.clip(column, low, high, out=column)
+    elif outside:
+        told = (
+            f"it leaves its declared bounds [{channel.bounds[0]:g}, {channel.bounds[1]:g}]. Bounds are public and are"
         )
+        remedy = 'not read from the data: widen them in the schema, or set out_of_bounds = "clip".'
+        raise wrong_column(channel.name, f"{told} {remedy}")
+    return not bool(missing.all())
 
 
 def to_ticks(array: pa.Array, time: Time) -> Int64[np.ndarray, " row"]:
     """Returns a time column as microseconds since 1970, or as step numbers if that is declared."""
     name = str(time.column)
     array = plain(array)
-    if array.null_count:
-        raise wrong_column(name, "it misses a timestamp. Fill it in or drop the row.")
+    require_column(not array.null_count, name, "it misses a timestamp. Fill it in or drop the row.")
     if time.counts_steps:
-        if not pa.types.is_integer(array.type):
-            told = 'whole step numbers are expected, as declared. Convert the column: column.astype("int64").'
-            raise wrong_column(name, told)
+        told = 'whole step numbers are expected, as declared. Convert the column: column.astype("int64").'
+        require_column(pa.types.is_integer(array.type), name, told)
         with _uncastable(name, "whole step numbers"):
             return np.asarray(array.cast(pa.int64()), dtype=np.int64)
     moments = _moments(array, name)
@@ -81,18 +96,17 @@ def to_ticks(array: pa.Array, time: Time) -> Int64[np.ndarray, " row"]:
         try:
             moments = instants(moments, time.zone)
         except pa.ArrowInvalid:
-            raise wrong_column(
-                name,
-                f"it holds a time that occurs twice or never in time.zone = '{time.zone}', where clocks change. Write "
-                "the times in UTC or with their offset (2024-01-31T12:00:00+01:00).",
-            ) from None
+            told = (
+                f"it holds a time that occurs twice or never in time.zone = '{time.zone}', where clocks change. Write"
+            )
+            remedy = "the times in UTC or with their offset (2024-01-31T12:00:00+01:00)."
+            raise wrong_column(name, f"{told} {remedy}") from None
     return np.asarray(moments.cast(pa.int64()), dtype=np.int64)
 
 
 def encode(array: pa.Array, column: str, dtype: str) -> pa.DictionaryArray:
     """Returns a column of keys as codes and the keys they stand for, in the order of their first appearance."""
-    if array.null_count:
-        raise wrong_column(column, "it misses an identifier. Fill it in or drop the row.")
+    require_column(not array.null_count, column, "it misses an identifier. Fill it in or drop the row.")
     if pa.types.is_dictionary(array.type):  # each key is looked at once, and not in every row
         used = array.indices.dictionary_encode()
         keys = encode(array.dictionary.take(used.dictionary), column, dtype)
@@ -105,16 +119,13 @@ def encode(array: pa.Array, column: str, dtype: str) -> pa.DictionaryArray:
 def _codes(array: pa.Array, channel: Categorical) -> Float32[np.ndarray, " row"]:
     whole = isinstance(channel.categories[0], int)
     target = pa.int64() if whole else pa.large_string()
-    if not whole and _is_number(array.type):
-        raise wrong_column(channel.name, "text categories are expected, as declared. Convert the column.")
+    worded = whole or not _is_number(array.type)
+    require_column(worded, channel.name, "text categories are expected, as declared. Convert the column.")
     with _uncastable(channel.name, "the declared categories"):
         array = array.cast(target)
     codes = pc.index_in(array, value_set=pa.array(list(channel.categories), type=target))
-    if codes.null_count != array.null_count:
-        raise wrong_column(
-            channel.name,
-            "it holds a category that is not declared. Categories are public: add it to the schema's list, or recode.",
-        )
+    told = "it holds a category that is not declared. Categories are public: add it to the schema's list, or recode."
+    require_column(codes.null_count == array.null_count, channel.name, told)
     return _floats(codes, channel.name).astype(np.float32)
 
 
@@ -139,9 +150,7 @@ def plain(array: pa.Array) -> pa.Array:
     """Spells out dictionaries and string views, which not every Arrow function takes."""
     if pa.types.is_dictionary(array.type):
         return plain(array.dictionary).take(array.indices)
-    if pa.types.is_string_view(array.type):
-        array = array.cast(pa.large_string())
-    return array
+    return array.cast(pa.large_string()) if pa.types.is_string_view(array.type) else array
 
 
 def _floats(array: pa.Array, name: str) -> np.ndarray:

@@ -7,12 +7,11 @@ import numpy as np
 import pyarrow as pa
 from jaxtyping import Float32, Int64
 
-from understudy.data.io.arrow import array_values, to_ticks, to_values
-from understudy.data.io.checks import settle_column
+from understudy.data.io.arrow import array_values, settle_column, to_ticks, to_values
 from understudy.data.io.sources import open_source, refuse_unknown_columns
 from understudy.data.schema import Schema
 from understudy.data.timegrid import Time, parse_frequency, step_ticks
-from understudy.data.type_checks import wrong_column
+from understudy.data.type_checks import require_column
 from understudy.errors import DataError
 
 
@@ -41,9 +40,9 @@ def require_context(schema: Schema, *, given: bool) -> None:
     """Refuses public context that is declared and was not given, and context that is not declared."""
     if given and not schema.context:
         raise DataError("Context was given and the schema declares none. Declare [[context]] columns.")
-    if schema.context and not given:
-        problem = "public context is declared and was not given. Pass a table of context by time."
-        raise wrong_column(schema.context[0].name, problem)
+    told = "public context is declared and was not given. Pass a table of context by time."
+    for channel in schema.context:
+        require_column(given, channel.name, told)
 
 
 def read_context(
@@ -52,8 +51,7 @@ def read_context(
     """Returns the public context of `steps` steps (default: all of the schema's) from `first_step` on.
 
     `source` is a table with the schema's time column and its context columns, or an array [step, context] or
-    [series, step, context] that is checked and handed back. `first_step` may lie after the declared start,
-    for samples of a later week.
+    [series, step, context] that is checked and handed back. `first_step` may lie after the declared start.
     """
     wanted = schema.num_steps if steps is None else steps
     if isinstance(source, np.ndarray):
@@ -120,25 +118,20 @@ def merge_context(parts: list[ContextRows], schema: Schema) -> ContextRows:
     return _one_per_tick(ticks, values, schema)
 
 
-def _one_per_tick(
-    ticks: Int64[np.ndarray, " row"], values: Float32[np.ndarray, "row context"], schema: Schema
-) -> ContextRows:
+def _one_per_tick(ticks: Int64[np.ndarray, " row"], values: np.ndarray, schema: Schema) -> ContextRows:
     unique, first, inverse = np.unique(ticks, return_index=True, return_inverse=True)
     kept = values[first]
     differs = (values != kept[inverse]) & ~(np.isnan(values) & np.isnan(kept[inverse]))
+    told = "it is declared public context and has two values at one time. Context is the same for all units: declare"
     for index, channel in enumerate(schema.context):
-        if differs[:, index].any():
-            raise wrong_column(
-                channel.name,
-                "it is declared public context and has two values at one time. Context is the same for all units: "
-                "declare the column under [[channels]] or [[static]], where it is protected.",
-            )
+        same = not differs[:, index].any()
+        require_column(
+            same, channel.name, f"{told} the column under [[channels]] or [[static]], where it is protected."
+        )
     return ContextRows(unique, kept)
 
 
-def _lookup(
-    rows: ContextRows, ticks: Int64[np.ndarray, "*series step"], schema: Schema
-) -> Float32[np.ndarray, "*series step context"]:
+def _lookup(rows: ContextRows, ticks: np.ndarray, schema: Schema) -> Float32[np.ndarray, "*series step context"]:
     """Returns the context at the given times; refuses times it does not cover."""
     position = np.searchsorted(rows.ticks, ticks).clip(max=len(rows.ticks) - 1)
     if not np.array_equal(rows.ticks[position], ticks):
@@ -161,17 +154,13 @@ def align_context(
     return _lookup(rows, origin[:, None] + step * _width(schema.time), schema)
 
 
-def _on_the_clock(
-    rows: ContextRows, ticks: Int64[np.ndarray, " step"], schema: Schema
-) -> Float32[np.ndarray, "step context"]:
+def _on_the_clock(rows: ContextRows, ticks: np.ndarray, schema: Schema) -> Float32[np.ndarray, "step context"]:
     """Returns the context at consecutive steps; refuses rows between them, whose place is not ours to choose."""
     between = (rows.ticks > ticks[0]) & (rows.ticks < ticks[-1]) & ~np.isin(rows.ticks, ticks)
     if between.any():
-        raise DataError(
-            f"The context has rows between steps of {schema.time.frequency}: one row per step is expected. Bring it "
-            "to the frequency of the series, by means or as it suits them.",
-            column=schema.time.column,
-        )
+        told = f"The context has rows between steps of {schema.time.frequency}: one row per step is expected. Bring it"
+        remedy = "to the frequency of the series, by means or as it suits them."
+        raise DataError(f"{told} {remedy}", column=schema.time.column)
     return _lookup(rows, ticks, schema)
 
 
@@ -190,8 +179,5 @@ def _settle(values: Float32[np.ndarray, "*series step context"], schema: Schema)
 
 
 def _not_covered(schema: Schema) -> DataError:
-    return DataError(
-        f"The context does not cover every step of {schema.time.frequency} that is needed. Bring context "
-        "for the whole time axis.",
-        column=schema.time.column,
-    )
+    told = f"The context does not cover every step of {schema.time.frequency} that is needed. Bring context for the"
+    return DataError(f"{told} whole time axis.", column=schema.time.column)

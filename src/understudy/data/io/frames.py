@@ -6,7 +6,6 @@ No library of frames is imported to read one: what a frame can do tells what it 
 import re
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from understudy.data.schema import FrameForm
@@ -18,6 +17,7 @@ _HINTS = {
     "dict": "Make a table of it: pyarrow.table(data).",
     "list": "Make a table of it: pyarrow.Table.from_pylist(rows), or numpy.array(series) of numbers.",
     "Series": "Make a frame of it: series.to_frame(), with columns for unit and time.",
+    "ndarray": "An array of rows has no column names: make a frame of it.",
     "Tensor": "Give an array: tensor.numpy().",
     "TimeSeries": "Give its frame, with a column for the unit: series.to_dataframe().",
     "TimeSeriesDataFrame": "Give a plain frame: frame.reset_index().",
@@ -27,9 +27,7 @@ _HINTS = {
 def open_frame(frame: Any, known: frozenset[str] = frozenset()) -> pa.RecordBatchReader:
     """Returns the rows of a frame as an Arrow stream, the levels of an index as columns.
 
-    Args:
-        frame: A pandas, polars or Arrow table, a dataset, a DuckDB relation, or whatever has an Arrow C stream.
-        known: Declared columns, which an error may name.
+    `known` are the declared columns, which an error may name.
 
     Privacy: Arrow quotes cells that it can't convert; errors here name declared columns and types only.
     """
@@ -102,22 +100,17 @@ def _plain(frame: Any) -> Any:
     if not _is_pandas(frame):
         return frame
     if getattr(frame.columns, "nlevels", 1) > 1:
-        raise DataError(
-            "The frame's columns have several levels of names; one name per column is expected. Bring units into rows "
-            "(frame.stack()) or join the names."
-        )
+        told = "The frame's columns have several levels of names; one name per column is expected."
+        raise DataError(f"{told} Bring units into rows (frame.stack()) or join the names.")
     if not all(isinstance(name, str) for name in frame.columns):
         raise DataError("The frame's columns are expected to have names, and some are no text. Set frame.columns.")
     if len(set(frame.columns)) < len(frame.columns):
         raise DataError("Two columns of the frame have the same name. Rename or drop one.")
     if not _keeps_index(frame):
         return frame.reset_index(drop=True)
-    twice = set(frame.index.names) & set(frame.columns)
-    if twice:
-        raise DataError(
-            "A level of the frame's index has the name of a column, and one of them is expected. Drop the index: "
-            "frame.reset_index(drop=True)."
-        )
+    if set(frame.index.names) & set(frame.columns):
+        told = "A level of the frame's index has the name of a column, and one of them is expected."
+        raise DataError(f"{told} Drop the index: frame.reset_index(drop=True).")
     return frame.reset_index()
 
 
@@ -132,19 +125,14 @@ def _unconvertible(frame: Any, known: frozenset[str]) -> DataError | None:
 
 
 def _mixed(name: str, known: frozenset[str]) -> DataError:
-    told = (
-        "values of one type are expected, and it mixes types (text and numbers, times with and without a zone) or "
-        "holds Python objects. Convert it: pandas.to_numeric(column), or pandas.to_datetime(column, utc=True)."
-    )
+    mixed = "it mixes types (text and numbers, times with and without a zone) or holds Python objects"
+    remedy = "Convert it: pandas.to_numeric(column), or pandas.to_datetime(column, utc=True)."
+    told = f"values of one type are expected, and {mixed}. {remedy}"
     return wrong_column(name, told) if name in known else DataError(f"A column that is not declared: {told}")
 
 
 def _no_table(frame: Any) -> DataError:
     given = type(frame).__name__
     remedy = _HINTS.get(given, "Convert it first, for example with pyarrow.table(…).")
-    if isinstance(frame, np.ndarray):
-        remedy = "An array of rows has no column names: make a frame of it."
-    return DataError(
-        "Expected a path, a data frame (pandas, polars, Arrow, DuckDB) with named columns or a numpy array "
-        f"[series, step, channel], got {given}. {remedy}"
-    )
+    kinds = "a data frame (pandas, polars, Arrow, DuckDB) with named columns or a numpy array [series, step, channel]"
+    return DataError(f"Expected a path, {kinds}, got {given}. {remedy}")

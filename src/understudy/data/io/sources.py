@@ -5,7 +5,7 @@ Arrow's own error texts quote cells, so every one of them is replaced by a messa
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +15,11 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from understudy.data.channels import Binary, Categorical, Channel
-from understudy.data.dtypes import INTEGER_DTYPES
-from understudy.data.io.databases import DatabaseTable
+from understudy.data.channels import INTEGER_DTYPES, Binary, Categorical, Channel
 from understudy.data.io.frames import open_frame
-from understudy.data.io.stores import TABLE_SUFFIXES, File, Place, StoredFile, existing, located, table_files
+from understudy.data.io.stores import TABLE_SUFFIXES, DatabaseTable, File, StoredFile, table_files
 from understudy.data.schema import CsvFormat, Schema, column_names, table_columns
-from understudy.data.type_checks import wrong_column
+from understudy.data.type_checks import require_column, wrong_column
 from understudy.errors import DataError
 
 BATCH_ROWS = 262_144
@@ -31,6 +29,7 @@ _MANY_NUMBERED, _MANY_WORDED = 8, 30  # names of one pattern that are taken for 
 _WORD = re.compile(r"[^\W_]+")
 _BLOCK_BYTES = 1 << 23
 _OTHER_DELIMITERS = (";", "\t", "|", ",")
+_Kinds = dict[str, tuple[pa.DataType, str]]  # how declared columns of text are read, and in words
 
 
 @dataclass(frozen=True)
@@ -84,12 +83,21 @@ class RowRange:
 
 def open_source(source: Any, schema: Schema) -> Source:
     """Opens a path or URL of a file or a folder, a table, or anything that speaks the Arrow C stream interface."""
-    if isinstance(source, str | Path):
-        place = located(source)
-        return _open_folder(place, schema) if place.is_dir() else open_file(existing(place), schema)
-    declared = frozenset(column for column in (*table_columns(schema), *(c.name for c in schema.context)))
-    reader = open_frame(source, declared)
-    return Source("table", tuple(reader.schema.names), _checked(reader, unreadable("table")))
+    if not isinstance(source, str | Path):
+        declared = frozenset((*table_columns(schema), *(c.name for c in schema.context)))
+        reader = open_frame(source, declared)
+        return Source("table", tuple(reader.schema.names), _checked(reader, unreadable("table")))
+    name, files, _ = table_files(source)
+    first = open_file(files[0], schema, name=name)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from first.batches
+        for file in files[1:]:
+            opened = open_file(file, schema, name=name)
+            require_same_columns(first, opened, schema)
+            yield from opened.batches
+
+    return Source(name, first.columns, batches(), first.from_text)
 
 
 def refuse_unknown_columns(source: Source, known: set[str], required: set[str]) -> None:
@@ -97,34 +105,27 @@ def refuse_unknown_columns(source: Source, known: set[str], required: set[str]) 
     missing = sorted(required - set(source.columns))
     if required and len(missing) == len(required):
         # Names are not quoted here: without a header line they would be values of a unit.
-        raise DataError(
-            f"{source.name}: none of the declared columns is there. A line of column names is expected, as the schema "
-            "declares them"
-            + (" and separated by csv.delimiter of the schema (a comma unless declared)." if source.from_text else ".")
-        )
+        told = "none of the declared columns is there. A line of column names is expected, as the schema declares them"
+        signs = " and separated by csv.delimiter of the schema (a comma unless declared)" if source.from_text else ""
+        raise DataError(f"{source.name}: {told}{signs}.")
     for place, name in enumerate(source.columns):
-        spoken, told = source.spoken(place, known, required)
+        spoken, told_name = source.spoken(place, known, required)
         if source.columns.count(name) > 1:
-            raise DataError(f"{source.name}: {spoken} is there twice. Rename or drop one.", column=told)
+            raise DataError(f"{source.name}: {spoken} is there twice. Rename or drop one.", column=told_name)
         if name not in known and not _ROW_NUMBERS.fullmatch(name):
             also = f" Declared and not in the table: column '{missing[0]}'." if missing else ""
-            raise DataError(
-                f"{source.name}: {spoken} is not in the schema. Declare it, drop it from the table, "
-                f"or list it under 'ignore' in the schema.{also}",
-                column=told,
-            )
+            told = "is not in the schema. Declare it, drop it from the table, or list it under 'ignore' in the schema."
+            raise DataError(f"{source.name}: {spoken} {told}{also}", column=told_name)
     for name in missing:
         told = f"it is declared in the schema and not in the table ({source.name}). Add it, or remove the declaration."
         told += "" if source.from_text else " A level of a data frame's index counts as a column if it has a name."
         raise wrong_column(name, told)
 
 
-def require_column(source: Source, name: str) -> None:
+def require_once(source: Source, name: str) -> None:
     """Refuses a table that has not exactly one column of a declared name."""
-    if source.columns.count(name) != 1:
-        raise wrong_column(
-            name, f"it is expected once in {source.name}, as the schema declares. Add, rename or drop it."
-        )
+    told = f"it is expected once in {source.name}, as the schema declares. Add, rename or drop it."
+    require_column(source.columns.count(name) == 1, name, told)
 
 
 def alike(names: Iterable[str]) -> frozenset[str]:
@@ -135,26 +136,8 @@ def alike(names: Iterable[str]) -> frozenset[str]:
     """
     patterns = {name: _WORD.sub(lambda word: "#" if any(map(str.isdigit, word[0])) else "a", name) for name in names}
     sizes = Counter(patterns.values())
-    return frozenset(
-        name
-        for name, pattern in patterns.items()
-        if sizes[pattern] >= (_MANY_NUMBERED if "#" in pattern else _MANY_WORDED)
-    )
-
-
-def _open_folder(folder: Place, schema: Schema) -> Source:
-    """Opens the files of a folder as one table, one after the other; their columns have to be the same."""
-    files = table_files(folder)
-    first = open_file(files[0], schema, name=folder.name)
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        yield from first.batches
-        for file in files[1:]:
-            opened = open_file(file, schema, name=folder.name)
-            require_same_columns(first, opened, schema)
-            yield from opened.batches
-
-    return Source(folder.name, first.columns, batches(), first.from_text)
+    many = {pattern for pattern, size in sizes.items() if size >= (_MANY_NUMBERED if "#" in pattern else _MANY_WORDED)}
+    return frozenset(name for name, pattern in patterns.items() if pattern in many)
 
 
 def require_same_columns(first: Source, other: Source, schema: Schema) -> None:
@@ -173,9 +156,9 @@ def open_file(
         kept = [column for column in columns if column not in schema.ignore and only in (None, column)]
         return Source(name, columns, _checked(file.rows(schema, kept), nullcontext()))
     if suffix == ".csv":
-        columns = csv_header(file, schema.csv, name)
-        guard = readable(name, schema.csv, declared_kinds(schema, columns))
-        return Source(name, columns, _checked(open_csv(file, schema, columns, only), guard), from_text=True)
+        columns, kinds = csv_header(file, schema.csv, name), _csv_kinds(schema)
+        guard = readable(name, schema.csv, [(one, kinds[one][1]) if one in kinds else None for one in columns])
+        return Source(name, columns, _checked(_open_csv(file, schema, columns, kinds, only), guard), from_text=True)
     with unreadable(name):
         if suffix == ".parquet":
             return _open_parquet(file, name, schema, rows, only)
@@ -185,9 +168,8 @@ def open_file(
             opened = pa.ipc.open_file(sink)
             pieces = (opened.get_batch(place) for place in range(opened.num_record_batches))
             return Source(name, tuple(opened.schema.names), _checked(pieces, unreadable(name)))
-    raise DataError(
-        f"{name}: a file ending in {', '.join(TABLE_SUFFIXES)}, .npy or .npz is expected. Convert or rename it."
-    )
+    endings = ", ".join(TABLE_SUFFIXES)
+    raise DataError(f"{name}: a file ending in {endings}, .npy or .npz is expected. Convert or rename it.")
 
 
 def open_parquet(file: File, **options: Any) -> pq.ParquetFile:
@@ -225,10 +207,8 @@ def unreadable(name: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError):  # KeyError: a Parquet file with two schemas
-        raise DataError(
-            f"{name}: the file can't be read as a table. It may be damaged or of another format. Write it again; names "
-            "and text have to be UTF-8."
-        ) from None
+        told = "the file can't be read as a table. It may be damaged or of another format."
+        raise DataError(f"{name}: {told} Write it again; names and text have to be UTF-8.") from None
 
 
 def csv_header(path: Path | StoredFile, written: CsvFormat, name: str | None = None) -> tuple[str, ...]:
@@ -243,22 +223,21 @@ def csv_header(path: Path | StoredFile, written: CsvFormat, name: str | None = N
         names = tuple(pacsv.read_csv(pa.BufferReader(head.encode()), parse_options=parsing).column_names)
     seen = next((sign for sign in _OTHER_DELIMITERS if len(names) == 1 and sign in names[0]), None)
     if seen is not None:
-        raise DataError(
-            f"{name}: columns separated by {spelled(written.delimiter)} are expected, and the first line has one with "
-            f"{spelled(seen)} in it. Write delimiter = {spelled(seen)} under [csv] of the schema, or give --delimiter."
-        )
+        told = f"columns separated by {spelled(written.delimiter)} are expected, and the first line has one with"
+        remedy = f"Write delimiter = {spelled(seen)} under [csv] of the schema, or give --delimiter."
+        raise DataError(f"{name}: {told} {spelled(seen)} in it. {remedy}")
     return names
 
 
-def open_csv(
-    path: Path | StoredFile, schema: Schema, columns: tuple[str, ...], only: str | None = None
+def _open_csv(
+    path: Path | StoredFile, schema: Schema, columns: tuple[str, ...], kinds: _Kinds, only: str | None
 ) -> Iterator[pa.RecordBatch]:
     """Yields the rows; types come from the schema, so that they never depend on what the first rows happen to hold."""
-    types, written = _csv_types(schema), schema.csv
+    written = schema.csv
     texts = {str(c) for group in (schema.channels, schema.static) for k in group for c in getattr(k, "categories", ())}
     nulls = [*pacsv.ConvertOptions().null_values, *written.missing]
     options = pacsv.ConvertOptions(
-        column_types={name: types.get(name, pa.string()) for name in columns},
+        column_types={name: kinds[name][0] if name in kinds else pa.string() for name in columns},
         strings_can_be_null=True,
         null_values=[text for text in nulls if text not in texts],
         include_columns=[name for name in columns if name not in schema.ignore and only in (None, name)],
@@ -270,19 +249,8 @@ def open_csv(
     yield from pacsv.open_csv(file, read_options=reading, convert_options=options, parse_options=parsing)
 
 
-def declared_kinds(schema: Schema, columns: tuple[str, ...]) -> tuple[tuple[str, str] | None, ...]:
-    """Returns name and expected text of every declared column, None for others, whose names may be values."""
-    types = _csv_types(schema)
-    words = {
-        pa.float64(): f"numbers with the decimal sign '{schema.csv.decimal}'",
-        pa.int64(): "whole numbers",
-        pa.bool_(): "true or false, or 0 or 1,",
-    }
-    return tuple((name, words.get(types[name], "text")) if name in types else None for name in columns)
-
-
 @contextmanager
-def readable(name: str, written: CsvFormat, kinds: tuple[tuple[str, str] | None, ...] = ()) -> Iterator[None]:
+def readable(name: str, written: CsvFormat, kinds: Sequence[tuple[str, str] | None] = ()) -> Iterator[None]:
     """Turns what Arrow says about a CSV file that it can't read into a message that quotes nothing of it."""
     try:
         yield
@@ -292,38 +260,33 @@ def readable(name: str, written: CsvFormat, kinds: tuple[tuple[str, str] | None,
         raise _explained(str(error), name, written, kinds) from None
 
 
-def _explained(told: str, name: str, written: CsvFormat, kinds: tuple[tuple[str, str] | None, ...]) -> DataError:
+def _explained(told: str, name: str, written: CsvFormat, kinds: Sequence[tuple[str, str] | None]) -> DataError:
     if "invalid UTF8" in told:
         return _wrong_encoding(name, written)
     form = f"{name}: columns separated by {spelled(written.delimiter)}, in {written.encoding}, are expected"
     if re.search(r"Expected \d+ columns, got \d+", told):
-        return DataError(
-            f"{form}, and a row has more or fewer than the first line. If numbers have decimal commas, or text holds "
-            "the delimiter, save the file with another delimiter or with quotes, and declare both signs under [csv]."
+        told = (
+            "a row has more or fewer than the first line. If numbers have decimal commas, or text holds the delimiter"
         )
+        remedy = "save the file with another delimiter or with quotes, and declare both signs under [csv]"
+        return DataError(f"{form}, and {told}, {remedy}.")
     match = re.search(r"CSV column #(\d+)", told)
     kind = kinds[int(match[1])] if match and int(match[1]) < len(kinds) else None
     if kind is None:
         return DataError(f"{form}, and it can't be read so. Save it again, or declare its format under [csv].")
     column, expected = kind
     other = "," if written.decimal == "." else "."
-    sign = (
-        f"If its decimal sign is '{other}', write decimal = \"{other}\" under [csv]. " if "decimal" in expected else ""
-    )
-    return wrong_column(
-        column,
-        f"{expected} are expected in {name}, as declared, and it holds other text. {sign}If a word stands for missing "
-        'values, list it as missing = ["?"] under [csv]; else convert the column or declare another kind.',
-    )
+    sign = f"If its decimal sign is '{other}', write decimal = \"{other}\" under [csv]. " * ("decimal" in expected)
+    missing = 'If a word stands for missing values, list it as missing = ["?"] under [csv]'
+    told = f"{expected} are expected in {name}, as declared, and it holds other text. {sign}{missing}"
+    return wrong_column(column, f"{told}; else convert the column or declare another kind.")
 
 
 def _wrong_encoding(name: str, written: CsvFormat) -> DataError:
     usual = "UTF-8" if without_mark(written.encoding) == "utf-8-sig" else written.encoding
-    return DataError(
-        f"{name}: text in {usual} is expected, and the file holds other bytes. Save it as UTF-8, or declare its "
-        "encoding: --encoding of `understudy init`, encoding = 'latin-1', 'cp1252' or 'utf-16' under [csv] in the "
-        "schema."
-    )
+    remedy = "--encoding of `understudy init`, encoding = 'latin-1', 'cp1252' or 'utf-16' under [csv] in the schema"
+    told = f"text in {usual} is expected, and the file holds other bytes. Save it as UTF-8, or declare its encoding"
+    return DataError(f"{name}: {told}: {remedy}.")
 
 
 def spelled(sign: str) -> str:
@@ -336,17 +299,19 @@ def without_mark(encoding: str) -> str:
     return "utf-8-sig" if encoding.lower().replace("_", "-") in ("utf-8", "utf8", "utf-8-sig") else encoding
 
 
-def _csv_types(schema: Schema) -> dict[str, pa.DataType]:
+def _csv_kinds(schema: Schema) -> _Kinds:
+    text, whole = (pa.string(), "text"), (pa.int64(), "whole numbers")
+    numbers = (pa.float64(), f"numbers with the decimal sign '{schema.csv.decimal}'")
+
+    def kind(channel: Channel) -> tuple[pa.DataType, str]:
+        if isinstance(channel, Categorical):
+            return whole if channel.dtype in INTEGER_DTYPES else text
+        return (pa.bool_(), "true or false, or 0 or 1,") if isinstance(channel, Binary) else numbers
+
     unit, time = schema.unit, schema.time
     keys = {unit.column: unit.dtype in INTEGER_DTYPES, time.column: time.counts_steps, time.series_column: False}
-    types = {name: pa.int64() if whole else pa.string() for name, whole in keys.items() if name is not None}
-    types |= {channel.name: _csv_type(channel) for channel in (*schema.static, *schema.context)}
+    kinds = {name: whole if numbered else text for name, numbered in keys.items() if name is not None}
+    kinds |= {channel.name: kind(channel) for channel in (*schema.static, *schema.context)}
     for channel in schema.channels:
-        types |= dict.fromkeys(column_names(schema, channel.name), _csv_type(channel))
-    return types
-
-
-def _csv_type(channel: Channel) -> pa.DataType:
-    if isinstance(channel, Categorical):
-        return pa.int64() if channel.dtype in INTEGER_DTYPES else pa.string()
-    return pa.bool_() if isinstance(channel, Binary) else pa.float64()
+        kinds |= dict.fromkeys(column_names(schema, channel.name), kind(channel))
+    return kinds

@@ -1,17 +1,23 @@
-"""Where tables lie: files of this machine, of a store that fsspec or Arrow reaches (`s3://`, `memory://`), databases.
+"""Where tables lie: files of this machine or of a store (`s3://`, `memory://`), and tables of databases.
 
-A URL with a password or a key in it is refused: drivers find credentials in the environment or in files of their own.
+Credentials never enter: drivers find them in the environment or in files of their own. What a database says may quote
+cells, hosts and users; errors here name the table and what to do.
 """
 
 import re
 from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from functools import cache
+from importlib import import_module
 from pathlib import Path
-from typing import IO, Any, overload
+from typing import IO, Any, ClassVar, NamedTuple
+from urllib.parse import parse_qsl, quote, urlencode
 
-from understudy.data.io.databases import DatabaseTable, is_database
+import pyarrow as pa
+
+from understudy.data.channels import INTEGER_DTYPES, Binary, Categorical
+from understudy.data.schema import Schema, column_names
 from understudy.errors import DataError, InputError, MissingData
 from understudy.extras import require_extra
 
@@ -20,10 +26,31 @@ _KIND = re.compile(r"\.[a-z]{1,8}")
 _CHANGED = ("ETag", "etag", "mtime", "LastModified", "updated")
 Fingerprint = tuple[int, str]
 
+_DUCKDB, _POSTGRESQL = "duckdb", "postgresql"
+_SECRETS = ("password", "sslpassword", "passfile", "motherduck_token", "token")
+_EXAMPLE = "duckdb:FILE?table=NAME or postgresql://HOST/DATABASE?table=NAME"
+# In PostgreSQL a read-only transaction, so that a query can't change what it reads.
+_READ_ONLY = "-c default_transaction_read_only=on"
+# The unit's share of the table: the same in every session, of as many shares as there are partitions.
+_SHARE = {
+    _DUCKDB: "hash(CAST({} AS VARCHAR)) % {}",
+    _POSTGRESQL: "mod(abs(hashtext(CAST({} AS text))::bigint), {})",
+}
+_REMEDIES = {
+    "08": "No connection: check host, port and database, and that the server takes connections from here.",
+    "28": "The server refused user or password: give PGUSER and PGPASSWORD, or a line in ~/.pgpass.",
+    "3D": "There is no such database: check the URL.",
+    "42": "Check that the table and its columns are there, that the query is right, and that the user may read it.",
+    "25": "Only reading is allowed: give a query that changes nothing.",
+    "57": "The server ended the query: run it again, or ask its administrator.",
+}
+_DRIVERS = ("adbc_driver", "duckdb", "_duckdb")  # modules whose errors quote cells
+_OTHERWISE = "Check the URL, the table and the declared types; the database's log says more."
+
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file or folder of a store, named and opened as a `Path` is."""
+    """A file of a store that fsspec or Arrow reaches, named and opened as a `Path` is."""
 
     url: str
 
@@ -39,98 +66,101 @@ class StoredFile:
 
     def open(self, mode: str = "r", encoding: str | None = None, newline: str | None = None) -> IO[Any]:
         """Opens the file for reading."""
+        system, path = _store(self.url)
         options = {} if "b" in mode else {"encoding": encoding, "newline": newline}
-        opened: IO[Any] = self._ask("open", mode, **options)
+        opened: IO[Any] = system.open(path, mode, **options)
         return opened
-
-    def is_file(self) -> bool:
-        """Returns whether a file is there."""
-        return bool(self._ask("isfile"))
 
     def is_dir(self) -> bool:
         """Returns whether a folder is there."""
-        return bool(self._ask("isdir"))
-
-    def iterdir(self) -> Iterator["StoredFile"]:
-        """Yields what the folder holds."""
         system, path = _store(self.url)
-        names = (str(name) for name in system.ls(path, detail=False))
-        return (_in_store(name, self.url) for name in names if name.strip("/") != path.strip("/"))
+        return bool(system.isdir(path))
 
     def fingerprint(self) -> Fingerprint:
         """Returns size and time of the last change, or what the store has in its place."""
-        info = self._ask("info")
+        system, path = _store(self.url)
+        info = system.info(path)
         changed = next((str(info[key]) for key in _CHANGED if key in info), "")
         with suppress(NotImplementedError):
-            changed = changed or str(self._ask("modified"))
+            changed = changed or str(system.modified(path))
         return int(info["size"] or 0), changed
 
-    def _ask(self, question: str, *arguments: Any, **options: Any) -> Any:
-        system, path = _store(self.url)
-        return getattr(system, question)(path, *arguments, **options)
 
-    def __str__(self) -> str:
-        return self.url
+@dataclass(frozen=True, repr=False)
+class DatabaseTable:
+    """A table or a query of a database, or the units of one partition of it."""
 
+    address: str  # a file of DuckDB, or what libpq takes
+    select: str  # what follows FROM
+    name: str  # what errors call it
+    kind: str
+    share: str = ""  # the condition by which one of several partitions is told apart
 
-@dataclass(frozen=True)
-class Pattern:
-    """The files whose names match a pattern with `*`, opened as a folder of them."""
+    suffix: ClassVar[str] = ""
 
-    pattern: str  # a path or a URL
-    suffix = ""
+    @classmethod
+    def at(cls, source: str) -> "DatabaseTable":
+        """Returns the table that a URL names; refuses a URL with a password in it."""
+        kind = _DUCKDB if source.startswith(f"{_DUCKDB}:") else _POSTGRESQL
+        url, _, asked = source.partition("?")
+        options = dict(parse_qsl(asked, keep_blank_values=True))
+        user = url.partition("//")[2].split("/")[0].rpartition("@")[0]
+        if ":" in user or any(key.lower() in _SECRETS for key in options):
+            told = "A URL without a password is expected: URLs end up in logs and shell histories."
+            raise InputError(f"{told} Give the password in PGPASSWORD or in ~/.pgpass.")
+        table, query = options.pop("table", None), options.pop("query", None)
+        if (table is None) == (query is None):
+            raise InputError(f"One of ?table= and ?query= is expected in the URL of a database: {_EXAMPLE}.")
+        select = f"({query.rstrip().rstrip(';')}) AS asked" if query else ".".join(map(_quoted, str(table).split(".")))
+        if kind == _DUCKDB:
+            address = str(Path(url.removeprefix("duckdb:").removeprefix("//")).absolute())
+        else:
+            options["options"] = f"{options.get('options', '')} {_READ_ONLY}".strip()
+            address = f"{url}?{urlencode(options, quote_via=quote)}"
+        return cls(address, select, table or "query", kind)
 
-    @property
-    def name(self) -> str:
-        """The last part of the pattern."""
-        return self.pattern.rsplit("/", 1)[-1]
+    def partitions(self, unit: str | None, number: int) -> list["DatabaseTable"]:
+        """Returns the table in parts that share no unit, by a hash of its identifier; whole without a unit column."""
+        if unit is None or number == 1:
+            return [self]
+        hashed = _SHARE[self.kind].format(_quoted(unit), number)
+        return [replace(self, share=f" WHERE {hashed} = {part}") for part in range(number)]
 
-    def is_dir(self) -> bool:
-        """Returns whether several files may be meant: always."""
-        return True
+    def types(self) -> pa.Schema:
+        """Returns names and types of the columns; asks for no row."""
+        with _asked(self, f"SELECT * FROM {self.select} LIMIT 0") as reader:
+            return reader.schema
 
-    def iterdir(self) -> Iterator["Path | StoredFile"]:
-        """Yields the files that match."""
-        if "://" not in self.pattern:
-            path = Path(self.pattern)
-            return Path(path.anchor).glob(str(path.relative_to(path.anchor)))
-        system, inside = _store(self.pattern)
-        return (_in_store(str(name), self.pattern) for name in system.glob(inside))
+    def rows(self, schema: Schema, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        """Yields these columns in the types that the schema declares, the rows of a series together and in order."""
+        keys = (schema.unit.column, schema.time.series_column, schema.time.column)
+        order = ", ".join(_quoted(key) for key in dict.fromkeys(keys) if key in columns)
+        casts = _casts(schema)
+        wanted = ", ".join(casts.get(name, "{}").format(_quoted(name)) for name in columns)
+        text = f"SELECT {wanted} FROM {self.select}{self.share}" + (f" ORDER BY {order}" if order else "")
+        with _asked(self, text) as reader:
+            yield from reader
 
-    def __str__(self) -> str:
-        return self.pattern
+    def fingerprint(self) -> Fingerprint:
+        """Returns the number of rows, by which a table that changed while it was read is recognised."""
+        with _asked(self, f"SELECT count(*) AS n FROM {self.select}{self.share}") as reader:
+            return int(reader.read_all()["n"][0].as_py()), ""
 
 
 File = Path | StoredFile | DatabaseTable
-Place = File | Pattern
+
+
+class Files(NamedTuple):
+    """The files of a table."""
+
+    name: str  # what errors call the table
+    files: tuple[File, ...]
+    single: bool  # whether the table is one file, and not a folder or a pattern
 
 
 def is_url(text: str) -> bool:
     """Returns whether a text names a store or a database, and no path of this machine."""
-    return "://" in text or is_database(text)
-
-
-def located(place: str | Place) -> Place:
-    """Returns a place of this machine as a path, any other as a file of its store or a table of its database."""
-    if not isinstance(place, str | Path):
-        return place
-    if is_database(place):
-        return DatabaseTable.at(str(place))
-    path = str(place).removeprefix("file://")
-    if "*" in path:
-        return Pattern(path)
-    return StoredFile(path) if "://" in path else Path(path)
-
-
-@overload
-def existing(place: Path) -> Path: ...
-@overload
-def existing(place: Place) -> File: ...
-def existing(place: Place) -> File:
-    """Returns the place of a file that is there."""
-    if isinstance(place, Pattern) or not place.is_file():
-        raise MissingData(f"No file at {place}. Check the path.")
-    return place
+    return "://" in text or _is_database(text)
 
 
 def is_array_file(source: Any) -> bool:
@@ -138,28 +168,35 @@ def is_array_file(source: Any) -> bool:
     return isinstance(source, str | Path) and Path(source).suffix.lower() in (".npy", ".npz")
 
 
-def table_files(folder: Place) -> list[File]:
-    """Returns the tables of a folder by name; hidden files (`.name`, `_name`) are left out.
+def table_files(place: str | Path) -> Files:
+    """Returns the files at a path or a URL: one, or those of a folder or a pattern with `*`, by name.
+
+    Hidden files (`.name`, `_name`) are left out.
 
     Privacy: names of files may be identifiers. Errors name the folder and kinds of files, never a file.
     """
-    if isinstance(folder, DatabaseTable):
-        return [folder]
-    found = [place for place in folder.iterdir() if not place.name.startswith((".", "_"))]
-    for place in found:
-        if place.is_dir():
-            raise DataError(f"{folder.name}: files are expected in the folder, and it holds another folder. Move it.")
-        if place.suffix.lower() not in TABLE_SUFFIXES:
-            kind = f" of kind '{place.suffix}'" if _KIND.fullmatch(place.suffix) else ""
-            raise DataError(
-                f"{folder.name}: files ending in {', '.join(TABLE_SUFFIXES)} are expected in the folder, and it holds "
-                f"a file{kind}. Move it elsewhere, or convert it."
-            )
+    text = str(place).removeprefix("file://")
+    if _is_database(text):
+        table = DatabaseTable.at(text)
+        table.types()  # or the error of a table that can't be read
+        return Files(table.name, (table,), single=True)
+    here = StoredFile(text) if "://" in text else Path(text)
+    if "*" not in text and not here.is_dir():
+        if not (here.is_file() if isinstance(here, Path) else _isfile(here)):
+            raise MissingData(f"No file at {place}. Check the path.")
+        return Files(here.name, (here,), single=True)
+    found = [file for file in _inside(text) if not file.name.startswith((".", "_"))]
+    kinds, name = ", ".join(TABLE_SUFFIXES), here.name
+    for file in found:
+        if file.is_dir():
+            raise DataError(f"{name}: files are expected in the folder, and it holds another folder. Move it.")
+        if file.suffix.lower() not in TABLE_SUFFIXES:
+            kind = f" of kind '{file.suffix}'" if _KIND.fullmatch(file.suffix) else ""
+            told = f"files ending in {kinds} are expected in the folder, and it holds a file{kind}."
+            raise DataError(f"{name}: {told} Move it elsewhere, or convert it.")
     if not found:
-        raise MissingData(
-            f"{folder.name}: files ending in {', '.join(TABLE_SUFFIXES)} are expected, and there is no table."
-        )
-    return sorted(found, key=lambda place: place.name)
+        raise MissingData(f"{name}: files ending in {kinds} are expected, and there is no table.")
+    return Files(name, tuple(sorted(found, key=lambda file: file.name)), single=False)
 
 
 def fingerprint(file: File) -> Fingerprint:
@@ -172,21 +209,73 @@ def fingerprint(file: File) -> Fingerprint:
 
 def require_unchanged(file: File, before: Fingerprint) -> None:
     """Refuses a file that is not the one that was checked."""
+    with suppress(OSError, MissingData):
+        if fingerprint(file) == before:
+            return
+    raise InputError(
+        "The table is expected to stay as it was when it was opened, and a file of it was changed or removed. Open the "
+        "table again, and leave its files alone while it is read."
+    )
+
+
+def _is_database(text: str) -> bool:
+    return text.startswith((f"{_DUCKDB}:", f"{_POSTGRESQL}://", "postgres://"))
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _casts(schema: Schema) -> dict[str, str]:
+    """Returns how columns are asked for, as SQL around their names; flags as they are: true/false or 0/1."""
+    types = {schema.unit.column or "": "text" if schema.unit.dtype not in INTEGER_DTYPES else "bigint"}
+    for channel in (*schema.channels, *schema.static, *schema.context):
+        words = isinstance(channel, Categorical) and channel.dtype not in INTEGER_DTYPES
+        names = column_names(schema, channel.name) if channel in schema.channels else [channel.name]
+        if not isinstance(channel, Binary):
+            types |= dict.fromkeys(names, "text" if words else "double precision")
+    return {name: f"CAST({{0}} AS {cast}) AS {{0}}" for name, cast in types.items()}
+
+
+@contextmanager
+def _asked(table: DatabaseTable, text: str) -> Iterator[pa.RecordBatchReader]:
+    """Opens a connection for one query; turns what the database says into a message that quotes nothing of it."""
+    kind = "adbc_driver_postgresql" if table.kind == _POSTGRESQL else "duckdb"
+    require_extra(kind, by=f"a table in {'PostgreSQL' if table.kind == _POSTGRESQL else 'DuckDB'}")
     try:
-        same = fingerprint(file) == before
-    except (OSError, MissingData):
-        same = False
-    if not same:
-        raise InputError(
-            "The table is expected to stay as it was when it was opened, and a file of it was changed or removed. Open "
-            "the table again, and leave its files alone while it is read."
-        )
+        if table.kind == _DUCKDB:
+            with import_module("duckdb").connect(table.address, read_only=True) as connection:
+                yield connection.sql(text).to_arrow_reader()
+        else:
+            driver = import_module("adbc_driver_postgresql.dbapi")
+            with driver.connect(table.address) as connection, connection.cursor() as cursor:
+                cursor.execute(text)
+                yield cursor.fetch_record_batch()
+    except (DataError, InputError):
+        raise
+    except Exception as problem:
+        if not isinstance(problem, pa.ArrowException | OSError) and not type(problem).__module__.startswith(_DRIVERS):
+            raise
+        remedy = _REMEDIES.get(str(getattr(problem, "sqlstate", None) or "")[:2], _OTHERWISE)
+        told = f"{table.name}: the database can't give the table as the schema declares it. {remedy}"
+        raise DataError(told) from None
 
 
-def _in_store(name: str, url: str) -> StoredFile:
-    """Returns a file by the name that its store gives, in the store of a URL and with its options."""
-    options = url.partition("?")[1:]
-    return StoredFile(f"{url.partition('://')[0]}://{name}{''.join(options)}")
+def _isfile(file: StoredFile) -> bool:
+    system, path = _store(file.url)
+    return bool(system.isfile(path))
+
+
+def _inside(text: str) -> list[Path | StoredFile]:
+    """Returns what a folder holds, or what matches a pattern."""
+    if "://" not in text:
+        path = Path(text)
+        return list(Path(path.anchor).glob(str(path.relative_to(path.anchor))) if "*" in text else path.iterdir())
+    system, path_in_store = _store(text)
+    names = system.glob(path_in_store) if "*" in text else system.ls(path_in_store, detail=False)
+    protocol, options = text.partition("://")[0], "".join(text.partition("?")[1:])
+    kept = (str(name) for name in names if str(name).strip("/") != path_in_store.strip("/"))
+    return [StoredFile(f"{protocol}://{name}{options}") for name in kept]
 
 
 @cache
@@ -196,7 +285,8 @@ def _store(url: str) -> tuple[Any, str]:
     import fsspec
 
     protocol, _, rest = url.partition("://")
-    if ":" in rest.split("/")[0].partition("@")[0] and "@" in rest.split("/")[0]:
+    user, at, _ = rest.split("/")[0].partition("@")
+    if at and ":" in user:
         raise InputError(
             f"A URL without credentials is expected after '{protocol}://'. Give them in the environment (such as "
             "AWS_ACCESS_KEY_ID) or in the store's own configuration."
@@ -212,7 +302,6 @@ def _store(url: str) -> tuple[Any, str]:
 
 def _arrow_store(url: str) -> tuple[Any, str]:
     """Returns Arrow's file system of a URL, as fsspec would, and the path in it."""
-    import pyarrow as pa
     from fsspec.implementations.arrow import ArrowFSWrapper
     from pyarrow.fs import FileSystem
 
@@ -224,8 +313,5 @@ def _arrow_store(url: str) -> tuple[Any, str]:
 
 
 def _unknown_store(url: str) -> InputError:
-    protocol = url.partition("://")[0]
-    return InputError(
-        f"'{protocol}://': a kind of store that fsspec or Arrow knows is expected. Check the URL, or install the "
-        "store's package."
-    )
+    told = "a kind of store that fsspec or Arrow knows is expected. Check the URL, or install the store's package."
+    return InputError(f"'{url.partition('://')[0]}://': {told}")

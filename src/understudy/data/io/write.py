@@ -15,8 +15,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from jaxtyping import Float32, Float64, Int64
 
-from understudy.data.channels import Categorical, Channel, Continuous
-from understudy.data.dtypes import TEXT_DTYPES, arrow_type
+from understudy.data.channels import TEXT_DTYPES, Categorical, Channel, Continuous, arrow_type
 from understudy.data.panel import Panel
 from understudy.data.schema import FALLBACK_SERIES_COLUMN, Schema, column_names, table_columns
 from understudy.data.timegrid import Time, chosen_dtype, has_zone, step_ticks
@@ -41,8 +40,8 @@ def write_panel(panel: Panel, path: str | Path, *, with_context: bool = False, f
     """Writes .csv, .parquet, .arrow, .feather, .npz or .npy; the file appears whole or not at all.
 
     Args:
-        with_context: write a long table's public context too, although the user's table has it elsewhere: series that
-            were made for a context are of little use without it.
+        with_context: Write a long table's public context too, although the user's table has it elsewhere: series made
+            for a context are of little use without it.
         first_unit: Number of the first unit, where units have no identifiers of their own: for a table in several
             files. Arrays (.npz, .npy) hold no such numbers.
 
@@ -94,10 +93,8 @@ def _recode(path: Path, encoding: str) -> None:
         with path.open(encoding="utf-8", newline="") as given, recoded.open("w", encoding=encoding, newline="") as out:
             shutil.copyfileobj(given, out)
     except UnicodeEncodeError:
-        raise InputError(
-            f"csv.encoding = '{encoding}' can't write a name or a category of the schema. Declare 'utf-8', or write "
-            "another format such as .parquet."
-        ) from None
+        told = f"csv.encoding = '{encoding}' can't write a name or a category of the schema. Declare 'utf-8', or write"
+        raise InputError(f"{told} another format such as .parquet.") from None
     recoded.replace(path)
 
 
@@ -178,20 +175,14 @@ def _series_columns(panel: Panel, rows: slice, first_unit: int) -> dict[str, pa.
     schema, unit = panel.schema, panel.unit[rows]
     columns = {c.name: _to_arrow(panel.static[rows, i], c) for i, c in enumerate(schema.static)}
     if schema.unit.column is not None:
-        columns[schema.unit.column] = _unit_array(panel, unit, first_unit)
+        dtype, numbers = schema.unit.dtype, (unit + first_unit).tolist()
+        names = [f"synthetic-{number + 1:06}" for number in numbers] if dtype in TEXT_DTYPES else numbers
+        named = names if panel.unit_ids is None else panel.unit_ids[unit].tolist()
+        columns[schema.unit.column] = pa.array(named).cast(arrow_type(dtype))
     first = np.searchsorted(panel.unit, unit, side="left")
     within = np.arange(panel.num_series)[rows] + (first_unit if schema.unit.column is None else -first)
     columns[schema.time.series_column or FALLBACK_SERIES_COLUMN] = pa.array(within)
     return columns
-
-
-def _unit_array(panel: Panel, unit: np.ndarray, first_unit: int) -> pa.Array:
-    dtype = panel.schema.unit.dtype
-    if panel.unit_ids is not None:
-        return pa.array(panel.unit_ids[unit].tolist()).cast(arrow_type(dtype))
-    unit = unit + first_unit
-    names = [f"synthetic-{number + 1:06}" for number in unit.tolist()] if dtype in TEXT_DTYPES else unit
-    return pa.array(names).cast(arrow_type(dtype))
 
 
 def _moments(ticks: Int64[np.ndarray, " row"], time: Time) -> pa.Array:
@@ -207,20 +198,18 @@ def _moments(ticks: Int64[np.ndarray, " row"], time: Time) -> pa.Array:
         counted = counted.cast(pa.timestamp("us", tz="UTC" if has_zone(time.dtype) else None))
     written = counted.cast(arrow_type(time.dtype), safe=False)
     if not written.cast(counted.type, safe=False).equals(counted):  # the axis fits; a context's own times may not
-        raise InputError(
-            f"Column '{time.column}': time.dtype = '{time.dtype}' can't hold the times of these steps. Declare a finer "
-            "or wider dtype in the schema, or bring context whose times it holds."
+        told = (
+            f"Column '{time.column}': time.dtype = '{time.dtype}' can't hold the times of these steps. Declare a finer"
         )
+        raise InputError(f"{told} or wider dtype in the schema, or bring context whose times it holds.")
     return written
 
 
 def _to_arrow(values: Float32[np.ndarray, " row"], channel: Channel) -> pa.Array:
-    missing = np.isnan(values)
-    target = arrow_type(channel.dtype)
+    missing, target = np.isnan(values), arrow_type(channel.dtype)
     if isinstance(channel, Categorical):
         codes = pa.array(np.where(missing, 0, values).astype(np.int32), mask=missing)
-        whole = isinstance(channel.categories[0], int)
-        spelled = pa.array(list(channel.categories), type=pa.int64() if whole else pa.string())
+        spelled = pa.array(list(channel.categories))  # text or whole numbers
         coded: Any = pa.DictionaryArray.from_arrays(codes, spelled)
         return coded if pa.types.is_dictionary(target) else coded.cast(spelled.type).cast(target)
     low, high = channel.bounds

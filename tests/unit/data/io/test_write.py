@@ -24,8 +24,8 @@ from understudy.data import (
     read_panel,
     write_panel,
 )
-from understudy.data.households import simulate_households
 from understudy.data.io.write import shortest_decimal
+from understudy.data.simulators import simulate_households
 from understudy.errors import InputError
 
 

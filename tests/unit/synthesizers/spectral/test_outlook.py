@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from understudy.data import Population
-from understudy.data.households import households_schema
+from understudy.data.simulators import households_schema
 from understudy.privacy.budget import Guarantee
 from understudy.synthesizers.contract.panels import plain_schema
 from understudy.synthesizers.spectral import Spectral

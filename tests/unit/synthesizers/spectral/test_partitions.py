@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from understudy.data import Panel, open_table, write_panel
-from understudy.data.households import simulate_households
+from understudy.data.simulators import simulate_households
 from understudy.data.table import Partition, Table
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
