@@ -102,12 +102,13 @@ def draft(
     if not columns:
         raise DataError("A column besides unit and time is expected, to make series of. Bring a table that has one.")
     steady = [c for c in columns if c.name in static or isinstance(c, Categorical)]
-    absent = {"population": True, "unit.column": unit is None, "time.column": time is None}
+    keys = [key for key, column in (("unit.column", unit), ("time.column", time)) if column is None]
+    stored = "string" if unit is None else schema_dtype(arrow.field(unit).type)
     untyped = [f"{c.name}.kind" for c in columns if pa.types.is_null(arrow.field(c.name).type)]
     return Schema(
         name=name or (NAMELESS if place is None else Path(place.name.replace("*", "")).stem),
         population=Population(),
-        unit=PrivacyUnit(column=unit, dtype=_unit_dtype(unit, arrow)),
+        unit=PrivacyUnit(column=unit, dtype=stored if stored in INTEGER_DTYPES + TEXT_DTYPES else "string"),
         time=_time(time, arrow, zone, series, from_text=is_csv),
         channels=tuple(column for column in columns if column not in steady),
         static=tuple(steady),
@@ -115,7 +116,7 @@ def draft(
         columns=tuple(arrow.names),
         csv=written if is_csv else CsvFormat(),
         frame=form_of(source),
-        undecided=(*(key for key, missing in absent.items() if missing), *_AXIS, *untyped),
+        undecided=("population", *keys, *_AXIS, *untyped),
     )
 
 
@@ -159,7 +160,10 @@ def with_facts(
     changes |= {group: tuple(c for c in columns if c.name not in taken) for group, columns in groups.items()}
     if unit is not None:
         changes["unit"] = replace(schema.unit, column=unit)
-    changes["time"] = changed = _with_axis(schema.time, axis if time is None else {**axis, "column": time})
+    axis |= {} if time is None else {"column": time}
+    # a dtype that was chosen for the old axis is chosen again
+    again = {"dtype": "auto"} if schema.time.dtype == chosen_dtype(schema.time) else {}
+    changes["time"] = changed = replace(schema.time, **{**again, **axis})
     decided |= {"time.start"} if changed.counts_steps or changed.align == "relative" else set()
     changes["columns"] = tuple(name for name in schema.columns if name not in changes.get("ignore", ()))
     return replace(schema, **changes, undecided=tuple(k for k in schema.undecided if k not in decided))
@@ -237,15 +241,11 @@ def _told(column: Channel, told: Mapping[str, Any], kind: str | None) -> Channel
     if kind is None:
         return replace(column, **told)
     shared = {"name": column.name, "missing": column.missing, "party": column.party}
-    kept = {"dtype": column.dtype} if CHANNELS[kind] is type(column) else {}
+    numbers = kind == "categorical" and not any(isinstance(item, str) for item in told.get("categories", ("",)))
+    again = CHANNELS[kind] is not type(column) or (numbers and column.dtype in TEXT_DTYPES)
+    kept = {} if again else {"dtype": column.dtype}
     made: Channel = CHANNELS[kind](**{**shared, **kept, **told})
     return made
-
-
-def _with_axis(time: Time, axis: dict[str, Any]) -> Time:
-    """Returns the axis with other fields; a dtype that was chosen for the old ones is chosen again."""
-    again = {"dtype": "auto"} if time.dtype == chosen_dtype(time) else {}
-    return replace(time, **{**again, **axis})
 
 
 def _schema_fields(facts: dict[str, Any]) -> dict[str, Any]:
@@ -383,11 +383,6 @@ def _shape(column: pa.ChunkedArray) -> pa.DataType:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return pa.string()
     return pa.timestamp("s")
-
-
-def _unit_dtype(unit: str | None, arrow: pa.Schema) -> str:
-    dtype = "string" if unit is None else schema_dtype(arrow.field(unit).type)
-    return dtype if dtype in INTEGER_DTYPES + TEXT_DTYPES else "string"
 
 
 def _time(time: str | None, arrow: pa.Schema, zone: str | None, series: str | None, *, from_text: bool) -> Time:

@@ -170,8 +170,6 @@ class Panel:
     def __repr__(self) -> str:
         return f"Panel(private; {self.schema})" if self.private else f"Panel({self.num_series} series; {self.schema})"
 
-    __str__ = __repr__
-
 
 def concatenate(panels: Sequence[Panel]) -> Panel:
     """Returns one panel with the units of all, which keep apart. Identifiers are dropped."""

@@ -551,33 +551,34 @@ def _is_encoding(name: str) -> bool:
 
 
 CHANNELS: dict[str, Any] = {kind.kind: kind for kind in (Continuous, Integer, Categorical, Binary)}
-_NUMBERS = (
-    *("the smallest and the largest value there can be, from public knowledge", 'bounds={{"{}": (0, 1)}}'),
-    "low = 0\nhigh = 1",
-)
-_ONCE = "Remove its own [[channels]] or [[static]] table below (`understudy init --unit COLUMN` does both)"
-_COUNT = "how many units there are, from public knowledge; or { count_epsilon = 0.1 } to buy the count"
-_STEADY = 'the column of times, without a table of its own below; or layout = "wide" for a row per series'
-_KINDS = "what the column holds: numbers, categories or yes/no"
+_NUMBERS = "the smallest and the largest value there can be", 'bounds={{"{}": (0, 1)}}', "low = 0\nhigh = 1"
+_UNIT = 'column = "household"  # without a table of its own below: `understudy init --unit COLUMN` does both'
+_TIME = 'column = "timestamp"  # without a table of its own below; or layout = "wide" for a row per series'
 _KIND = """\
 kind = "continuous"   # then low and high, from public knowledge
 kind = "integer"      # then low and high
 kind = "categorical"  # then categories = ["a", "b"]; under [[static]] if it is the same throughout a series
 kind = "binary"
 """
-_BUDGET = "all that may ever be spent on this population. Delta is 1/(100 · population) unless declared"
+_BUDGET = "[budget]\nepsilon = 3.0\nmax_runs = 5  # delta is 1/(100 · population) unless declared"
 _OPEN: dict[str, tuple[str, str, str]] = {  # what a draft may leave open: what is asked, how Python and the file say it
-    "population": (_COUNT, "population=10_000", "population = 10000"),
-    "unit.column": (f"the column that says whose rows they are. {_ONCE}", 'unit="household"', 'column = "household"'),
-    "time.column": (_STEADY, 'time="timestamp"', 'column = "timestamp"'),
+    "population": (
+        *("how many units there are", "population=10_000"),
+        "population = 10000  # or { count_epsilon = 0.1 } to buy the count",
+    ),
+    "unit.column": ("the column that says whose rows they are", 'unit="household"', _UNIT),
+    "time.column": ("the column of times", 'time="timestamp"', _TIME),
     "time.frequency": ("the distance between two steps", 'frequency="1h"', 'frequency = "1h"'),
     "time.start": ("the timestamp of the first step", 'start="2024-01-01"', 'start = "2024-01-01T00:00:00"'),
     "time.steps": ("the number of steps of the longest series", "steps=168", "steps = 168"),
     "low": _NUMBERS,
     "high": _NUMBERS,
     "categories": ("every category there can be", 'categories={{"{}": ["a", "b"]}}', 'categories = ["a", "b"]'),
-    "kind": (_KINDS, 'bounds={{"{0}": (0, 1)}}) or with_facts(categories={{"{0}": ["a", "b"]}}', _KIND),
-    "budget": (_BUDGET, "budget=3.0", "[budget]\nepsilon = 3.0\nmax_runs = 5"),
+    "kind": (
+        "what the column holds: numbers, categories or yes/no",
+        *('bounds={{"{0}": (0, 1)}}) or with_facts(categories={{"{0}": ["a", "b"]}}', _KIND),
+    ),
+    "budget": ("all that may ever be spent on this population", "budget=3.0", _BUDGET),
 }
 _CONSTRAINTS: dict[str, Any] = {kind.kind: kind for kind in (NonNegative, Monotone, Sum, ZeroWhen)}
 _TABLES: dict[str, Any] = {"unit": PrivacyUnit, "time": Time, "csv": CsvFormat, "budget": BudgetDeclaration}
@@ -590,7 +591,7 @@ _NEEDED = {Schema: ("version",), Time: ("frequency", "steps")}  # keys that a fi
 def _commented(key: str) -> str:
     """Returns the lines by which a draft asks for a fact."""
     asks, _, lines = _OPEN[key]
-    return "\n".join([f"# TODO: {asks}.", *(f"# {line}" for line in lines.splitlines())]) + "\n"
+    return "\n".join([f"# TODO: {asks}, from public knowledge.", *(f"# {line}" for line in lines.splitlines())]) + "\n"
 
 
 def _schema(document: dict[str, Any]) -> Schema:

@@ -135,23 +135,20 @@ def _simulate_homes(
 ) -> tuple[Float32[np.ndarray, "home step channel"], Int32[np.ndarray, " home"], Float32[np.ndarray, " home"]]:
     heated = rng.random(_CHUNK) < 0.35
     panels = rng.random(_CHUNK) < 0.3
-    tariff = _draw_tariff(heated, panels, rng)
+    # heated homes choose the night tariff more often, homes with panels the dynamic one
+    night, dynamic, draw = 0.18 + 0.27 * heated, 0.10 + 0.20 * panels, rng.random(_CHUNK)
+    tariff = np.select([draw < night, draw < night + dynamic], [1.0, 2.0], 0.0).astype(np.float32)
     load = _everyday_load(rng) + _heating(context[:, 0], heated, rng)
     load = _respond_to_tariff(load, tariff, context[:, 1], rng) + _spikes(rng)
     load = np.round(np.clip(load, 0.02, 20.0), 3)
     solar = np.round(_solar(panels, rng), 3)
     flaky = rng.random(_CHUNK) < 0.12
-    lengths = _draw_lengths(flaky, rng)
+    ends_early = rng.random(_CHUNK) < 0.06 + 0.2 * flaky  # flaky meters more often
+    lengths = np.where(ends_early, rng.integers(MIN_STEPS, STEPS, _CHUNK), STEPS).astype(np.int32)
     load = np.where(_gaps(load, flaky, rng), np.nan, load)
     values = np.stack([load, solar], axis=2).astype(np.float32)
     values[np.arange(STEPS) >= lengths[:, None]] = np.nan
     return values, lengths, tariff
-
-
-def _draw_tariff(heated: Homes, panels: Homes, rng: np.random.Generator) -> Float32[np.ndarray, " home"]:
-    """Heated homes choose the night tariff more often, homes with panels the dynamic one."""
-    night, dynamic, draw = 0.18 + 0.27 * heated, 0.10 + 0.20 * panels, rng.random(len(heated))
-    return np.select([draw < night, draw < night + dynamic], [1.0, 2.0], 0.0).astype(np.float32)
 
 
 def _everyday_load(rng: np.random.Generator) -> np.ndarray:
@@ -203,13 +200,6 @@ def _solar(panels: Homes, rng: np.random.Generator) -> np.ndarray:
     size = panels[:, None] * rng.uniform(2.0, 6.5, (_CHUNK, 1))
     shade = rng.random((_CHUNK, STEPS), dtype=np.float32) ** (1.2 - cloudy_day)
     return np.asarray(np.clip(size * height * (0.25 + 0.75 * cloudy_day) * shade, 0.0, 8.0))
-
-
-def _draw_lengths(flaky: Homes, rng: np.random.Generator) -> Int32[np.ndarray, " home"]:
-    """Some homes end early, flaky meters more often."""
-    ends_early = rng.random(len(flaky)) < 0.06 + 0.2 * flaky
-    early = rng.integers(MIN_STEPS, STEPS, len(flaky))
-    return np.where(ends_early, early, STEPS).astype(np.int32)
 
 
 def _gaps(load: np.ndarray, flaky: Homes, rng: np.random.Generator) -> np.ndarray:

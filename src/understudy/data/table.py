@@ -14,20 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from jaxtyping import Float32, Int64, UInt64
 
+from understudy.data.io import stores
 from understudy.data.io.arrow import encode, plain
 from understudy.data.io.context import ContextRows, align_context, given_context, merge_context, require_context
 from understudy.data.io.read import Grid, Tally, grid_of, panel_of, read_panel, roles, unit_column
 from understudy.data.io.sources import RowRange, Source, open_file, open_parquet, require_same_columns, unreadable
-from understudy.data.io.stores import (
-    DatabaseTable,
-    File,
-    Fingerprint,
-    fingerprint,
-    is_array_file,
-    is_url,
-    require_unchanged,
-    table_files,
-)
 from understudy.data.panel import Panel, concatenate, in_pieces
 from understudy.data.schema import Schema
 from understudy.data.type_checks import require_argument
@@ -124,8 +115,6 @@ class Table:
     def __repr__(self) -> str:
         return f"Table(private; {self.schema})"
 
-    __str__ = __repr__
-
 
 def open_table(
     path: str | Path, schema: Schema, *, context: Any = None, allow_few_units: bool = False, workers: Workers = 1
@@ -152,21 +141,21 @@ def open_table(
     require_argument(schema, Schema, "schema", "Load it first: Schema.load(path).")
     require_argument(path, str | Path, "open_table: path", "Give a path or a URL as text; read_panel takes frames.")
     schema.require_declared()
-    name, files, single = table_files(path)
+    name, files, single = stores.table_files(path)
     if single:
-        columns = () if is_array_file(path) else open_file(files[0], schema).columns
+        columns = () if stores.is_array_file(path) else open_file(files[0], schema).columns
         unit = unit_column(columns, schema)
         # an array, or series that no column distinguishes
-        if is_array_file(path) or (schema.time.layout == "long" and unit not in columns):
+        if stores.is_array_file(path) or (schema.time.layout == "long" and unit not in columns):
             return Table.of(read_panel(path, schema, context=context, allow_few_units=allow_few_units))
-        if isinstance(files[0], DatabaseTable):
+        if isinstance(files[0], stores.DatabaseTable):
             files = tuple(files[0].partitions(unit, default_partitions(schema)))
     # a worker process may have been started in another working directory
     files = tuple(file.absolute() if isinstance(file, Path) else file for file in files)
     given, secret = given_context(context, schema), secrets.token_bytes(16)
-    before = [fingerprint(file) for file in files]
+    before = [stores.fingerprint(file) for file in files]
     # a hash of identifiers divides a database's table, and its rows come in order
-    runs = [_ORDERED if isinstance(f, DatabaseTable) else _runs_of(f, schema, name, secret) for f in files]
+    runs = [_ORDERED if isinstance(f, stores.DatabaseTable) else _runs_of(f, schema, name, secret) for f in files]
     keys = np.concatenate([each.keys for each in runs])
     if len(np.unique(keys)) < len(keys):
         told = "all rows of a unit are expected in one partition, and a unit has rows in two."
@@ -198,7 +187,7 @@ def table_of(
 
 def in_partitions(source: Any) -> bool:
     """Returns whether a table is in partitions and may be larger than memory."""
-    if isinstance(source, str) and (is_url(source) or "*" in source):
+    if isinstance(source, str) and (stores.is_url(source) or "*" in source):
         return True
     if not isinstance(source, str | Path):
         return False
@@ -253,10 +242,10 @@ class _Without:
 class _File:
     """A file, or rows of one, that is checked when the table is opened."""
 
-    file: File
+    file: stores.File
     name: str  # what errors call the table
     schema: Schema
-    before: Fingerprint  # when it was checked
+    before: stores.Fingerprint  # when it was checked
     grouped: bool  # whether the rows of each unit are side by side, so that the file can be read in chunks
     context: ContextRows | np.ndarray | None = None  # by time, or [step, context]
     rows: RowRange | None = None
@@ -270,14 +259,14 @@ class _File:
 
     def grids(self, *, with_context: bool) -> Iterator[Grid]:
         """Yields the series, a chunk of whole units at a time; `with_context` takes public context from the file."""
-        require_unchanged(self.file, self.before)
+        stores.require_unchanged(self.file, self.before)
         schema, source = self.schema, open_file(self.file, self.schema, name=self.name, rows=self.rows)
         if schema.time.layout == "long" and roles(source, schema, with_context=False).unit is None:
             raise DataError(f"{source.name}: a table in partitions needs unit.column. Declare it in the schema.")
         chunks = whole_units(source, schema) if self.grouped else [_all_rows(source, schema)]
         for rows in filter(None, chunks):
             yield grid_of(replace(source, batches=iter(rows)), schema, with_context=with_context)
-        require_unchanged(self.file, self.before)
+        stores.require_unchanged(self.file, self.before)
 
 
 def _check_files(
@@ -321,7 +310,7 @@ class _Runs(NamedTuple):
 _ORDERED = _Runs(np.empty(0, dtype=np.uint64), None, grouped=True)
 
 
-def _runs_of(file: File, schema: Schema, name: str, secret: bytes) -> _Runs:
+def _runs_of(file: stores.File, schema: Schema, name: str, secret: bytes) -> _Runs:
     """Finds the runs from the column of identifiers alone."""
     none = np.empty(0, dtype=np.uint64)
     columns = open_file(file, schema, name=name).columns

@@ -107,12 +107,10 @@ class Time:
         told = f"timestamp[s|ms|us|ns], date32, string or a whole-number type is expected, got '{dtype}'."
         require_key(known, "time.dtype", told)
         require_fit(dtype, self.steps - 1, "time.dtype")
-        zoned = zone is None or has_zone(dtype) or dtype == "string" or self.counts_steps
+        zoned = zone is None or ", tz=" in dtype or dtype == "string" or self.counts_steps
         needed = f"holds every step of {self.frequency} from {start}" if zoned else "knows time.zone"
         told = f"a type that {needed} is expected, and '{dtype}' does not. Write dtype = \"{chosen_dtype(self)}\" under"
-        require_key(
-            zoned and holds_ticks(dtype, *_telling_ticks(self)), "time.dtype", f"{told} [time], or leave it out."
-        )
+        require_key(zoned and _holds_steps(dtype, self), "time.dtype", f"{told} [time], or leave it out.")
 
     def _check_zone(self) -> None:
         if self.zone is not None:
@@ -166,15 +164,8 @@ def chosen_dtype(time: Time) -> str:
     >>> chosen_dtype(Time(frequency="20ms")), chosen_dtype(Time(zone="Asia/Tokyo"))
     ('timestamp[ms]', 'timestamp[s, tz=Asia/Tokyo]')
     """
-    ticks = _telling_ticks(time)
-    measure = next(measure for measure in ("s", "ms", "us") if holds_ticks(f"timestamp[{measure}]", *ticks))
+    measure = next(measure for measure in ("s", "ms", "us") if _holds_steps(f"timestamp[{measure}]", time))
     return f"timestamp[{measure}]" if time.zone is None else f"timestamp[{measure}, tz={time.zone}]"
-
-
-def _telling_ticks(time: Time) -> list[int]:
-    """Moments of a few steps; a dtype that holds these holds all, for the others are equally far apart."""
-    ticks: list[int] = _moments(time, np.array([0, min(1, time.steps - 1), time.steps - 1])).tolist()
-    return ticks
 
 
 def _moments(time: Time, step: Steps) -> Steps:
@@ -244,22 +235,12 @@ def season_steps(time: Time, num_steps: int) -> int | None:
     return season if 2 <= season <= num_steps // 2 else None
 
 
-def holds_ticks(dtype: str, *ticks: int) -> bool:
-    """Returns whether a time dtype holds these microseconds since 1970 exactly.
-
-    >>> holds_ticks("timestamp[s]", 20_000), holds_ticks("timestamp[ms]", 20_000)
-    (False, True)
-    """
+def _holds_steps(dtype: str, time: Time) -> bool:
+    """Returns whether a time dtype holds every step: a few of them tell, for the others are equally far apart."""
     if dtype in (*INTEGER_DTYPES, "string"):
         return True
-    moments = pa.array(ticks).cast(pa.timestamp("us"))
+    moments = pa.array(_moments(time, np.array([0, min(1, time.steps - 1), time.steps - 1]))).cast(pa.timestamp("us"))
     return bool(moments.cast(arrow_type(dtype), safe=False).cast(moments.type, safe=False).equals(moments))
-
-
-def has_zone(dtype: str) -> bool:
-    """Returns whether a dtype stores instants, and not local times."""
-    match = TIMESTAMP.fullmatch(dtype)
-    return match is not None and match.group(2) is not None
 
 
 def is_zone(name: str | None) -> bool:
@@ -272,9 +253,5 @@ def is_zone(name: str | None) -> bool:
 
 
 def instants(local: pa.Array, zone: str) -> pa.Array:
-    """Returns the instants at which a clock in `zone` shows these times.
-
-    Raises:
-        pa.ArrowInvalid: A time is shown twice or never, because the clocks change.
-    """
+    """Returns the instants at which a clock in `zone` shows these times; Arrow refuses one shown twice or never."""
     return pc.assume_timezone(local.cast(pa.timestamp("us")), zone, ambiguous="raise", nonexistent="raise")

@@ -1,7 +1,7 @@
 """Public context: one value per step, known without the private table."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -65,15 +65,10 @@ def read_context(
     return _on_the_clock(rows, ticks, schema)
 
 
-class Stretches(NamedTuple):
-    """Stretches of a public context, and when each of their steps is, if the table says so."""
-
-    context: Float32[np.ndarray, "window step context"]
-    ticks: Int64[np.ndarray, "window step"] | None
-
-
-def read_context_windows(source: Any, schema: Schema, num_windows: int, rng: np.random.Generator) -> Stretches:
-    """Returns stretches of a public table of context, each as long as a series and beginning anywhere in it.
+def read_context_windows(
+    source: Any, schema: Schema, num_windows: int, rng: np.random.Generator
+) -> tuple[Float32[np.ndarray, "window step context"], Int64[np.ndarray, "window step"] | None]:
+    """Returns stretches of a public table of context, as long as a series and beginning anywhere, and their times.
 
     For series that start at times of their own: which stretches they met is private, so any are drawn.
     """
@@ -87,7 +82,7 @@ def read_context_windows(source: Any, schema: Schema, num_windows: int, rng: np.
     taken = start[:, None] + np.arange(steps)
     found: np.ndarray = rows.values[taken]
     _settle(found, schema)
-    return Stretches(found, None if schema.time.column is None else rows.ticks[taken])
+    return found, None if schema.time.column is None else rows.ticks[taken]
 
 
 def context_rows(source: Any, schema: Schema) -> ContextRows:
@@ -123,11 +118,10 @@ def _one_per_tick(ticks: Int64[np.ndarray, " row"], values: np.ndarray, schema: 
     kept = values[first]
     differs = (values != kept[inverse]) & ~(np.isnan(values) & np.isnan(kept[inverse]))
     told = "it is declared public context and has two values at one time. Context is the same for all units: declare"
+    told += " the column under [[channels]] or [[static]], where it is protected."
     for index, channel in enumerate(schema.context):
         same = not differs[:, index].any()
-        require_column(
-            same, channel.name, f"{told} the column under [[channels]] or [[static]], where it is protected."
-        )
+        require_column(same, channel.name, told)
     return ContextRows(unique, kept)
 
 
@@ -174,8 +168,7 @@ def _width(time: Time) -> int:
 
 def _settle(values: Float32[np.ndarray, "*series step context"], schema: Schema) -> None:
     for index, channel in enumerate(schema.context):
-        column = values[..., index]
-        settle_column(column, channel, np.ones(column.shape, dtype=bool))
+        settle_column(values[..., index], channel, np.True_)
 
 
 def _not_covered(schema: Schema) -> DataError:

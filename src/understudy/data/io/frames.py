@@ -4,10 +4,12 @@ No library of frames is imported to read one: what a frame can do tells what it 
 """
 
 import re
+from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
 
+from understudy.data.channels import arrow_type, schema_dtype
 from understudy.data.schema import FrameForm
 from understudy.data.type_checks import wrong_column
 from understudy.errors import DataError
@@ -15,6 +17,7 @@ from understudy.errors import DataError
 _UNNAMED = re.compile(r"index|level_\d+")  # what pandas calls a level of an index that has no name
 _HINTS = {
     "dict": "Make a table of it: pyarrow.table(data).",
+    "DuckDBPyConnection": "Give a relation: connection.sql(query).",
     "list": "Make a table of it: pyarrow.Table.from_pylist(rows), or numpy.array(series) of numbers.",
     "Series": "Make a frame of it: series.to_frame(), with columns for unit and time.",
     "ndarray": "An array of rows has no column names: make a frame of it.",
@@ -63,9 +66,12 @@ def form_of(frame: Any) -> FrameForm | None:
     empty = frame.head(0)
     plain = _plain(empty)
     levels = plain.columns[: empty.index.nlevels] if plain is not empty and _keeps_index(empty) else ()
-    default = open_frame(empty).read_all().replace_schema_metadata(None).to_pandas().dtypes
-    found = {str(name): str(kind) for name, kind in plain.dtypes.items()}
-    differing = [(name, kind) for name, kind in found.items() if kind == "object" or kind != str(default[name])]
+    written = pa.schema([(field.name, arrow_type(schema_dtype(field.type))) for field in open_frame(empty).schema])
+    default = written.empty_table().to_pandas().dtypes
+    found = {str(name): _called(kind) for name, kind in plain.dtypes.items()}
+    differing = [
+        (name, kind) for name, kind in found.items() if kind in ("object", "category") or kind != str(default[name])
+    ]
     form = FrameForm(index=tuple(map(str, levels)), dtypes=tuple(differing))
     return None if form == FrameForm() else form
 
@@ -75,12 +81,27 @@ def in_form(table: pa.Table, form: FrameForm | None) -> Any:
     frame = table.to_pandas()
     if form is None:
         return frame
-    frame = frame.astype({name: kind for name, kind in form.dtypes if name in frame.columns})
+    for name, kind in form.dtypes:
+        if name in frame.columns:
+            frame[name] = _as(frame[name], kind, table.schema.field(name).type)
     index = [name for name in form.index if name in frame.columns]
     if index:
         frame = frame.set_index(index)
         frame.index.names = [None if _UNNAMED.fullmatch(name) else name for name in index]
     return frame
+
+
+def _called(kind: Any) -> str:
+    """Returns what a schema calls a pandas type: its text, but for two that are spelled as others are."""
+    if type(kind).__name__ == "ArrowDtype":
+        return "ArrowDtype"
+    return "ordered category" if getattr(kind, "ordered", False) else str(kind)
+
+
+def _as(column: Any, kind: str, arrow: pa.DataType) -> Any:
+    if kind == "ordered category":
+        return column.astype("category").cat.as_ordered()
+    return column.astype(import_module("pandas").ArrowDtype(arrow) if kind == "ArrowDtype" else kind)
 
 
 def _is_pandas(frame: Any) -> bool:

@@ -18,7 +18,7 @@ from jaxtyping import Float32, Float64, Int64
 from understudy.data.channels import TEXT_DTYPES, Categorical, Channel, Continuous, arrow_type
 from understudy.data.panel import Panel
 from understudy.data.schema import FALLBACK_SERIES_COLUMN, Schema, column_names, table_columns
-from understudy.data.timegrid import Time, chosen_dtype, has_zone, step_ticks
+from understudy.data.timegrid import Time, chosen_dtype, step_ticks, steps_per_day
 from understudy.data.type_checks import require_argument, require_path
 from understudy.errors import InputError
 from understudy.files import whole_file
@@ -188,14 +188,16 @@ def _series_columns(panel: Panel, rows: slice, first_unit: int) -> dict[str, pa.
 def _moments(ticks: Int64[np.ndarray, " row"], time: Time) -> pa.Array:
     """Returns ticks as the table has its times."""
     if time.dtype == "string" and time.zone is None:
-        return pa.array(np.datetime_as_string(ticks.view("datetime64[us]"), unit="auto").tolist())
+        daily = not (ticks % 86_400_000_000).any() and steps_per_day(time) < 2
+        measure: Any = "D" if daily else arrow_type(chosen_dtype(time)).unit
+        return pa.array(np.datetime_as_string(ticks.view("datetime64[us]"), unit=measure).tolist())
     if time.dtype == "string":  # ISO 8601 with the offset of the declared zone
         measured = pa.timestamp(arrow_type(chosen_dtype(time)).unit, tz=time.zone)
         moments = pa.array(ticks).cast(pa.timestamp("us", tz=time.zone)).cast(measured, safe=False)
         return pc.strftime(moments, format="%Y-%m-%dT%H:%M:%S%z")
     counted = pa.array(ticks)
     if not time.counts_steps:
-        counted = counted.cast(pa.timestamp("us", tz="UTC" if has_zone(time.dtype) else None))
+        counted = counted.cast(pa.timestamp("us", tz="UTC" if ", tz=" in time.dtype else None))
     written = counted.cast(arrow_type(time.dtype), safe=False)
     if not written.cast(counted.type, safe=False).equals(counted):  # the axis fits; a context's own times may not
         told = (

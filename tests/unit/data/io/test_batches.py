@@ -202,7 +202,7 @@ def test_public_context_is_the_same_in_several_batches(form: str, tmp_path: Path
     assert expected.shape == (40, 2)
     np.testing.assert_array_equal(expected, read_context(FORMS[form](weather, tmp_path), schema))
     shorter = replace(schema, time=replace(schema.time, steps=9))
-    windows = lambda source: read_context_windows(source, shorter, 20, np.random.default_rng(0)).context  # noqa: E731
+    windows = lambda source: read_context_windows(source, shorter, 20, np.random.default_rng(0))[0]  # noqa: E731
     np.testing.assert_array_equal(whole(weather, monkeypatch, windows), windows(FORMS[form](weather, tmp_path)))
 
 

@@ -122,7 +122,7 @@ def test_stretches_of_a_table_are_whole_and_begin_anywhere() -> None:
     whole = np.lib.stride_tricks.sliding_window_view(values, schema().num_steps)
     assert starts == {tuple(window) for window in whole}
     hole = rows.filter(np.arange(len(rows)) != 1)
-    met = read_context_windows(hole, schema(), 400, np.random.default_rng(0)).context
+    met = read_context_windows(hole, schema(), 400, np.random.default_rng(0))[0]
     after = {tuple(window) for window in met[:, :, 0]}
     assert after == {tuple(window) for window in whole[2:]}
 

@@ -56,6 +56,9 @@ FORMS = {
     "row numbers with holes": lambda frame: frame.set_index(np.arange(len(frame)) * 3),
     "objects of Python": lambda frame: frame.astype({"meter": object, "tariff": object}),
     "float32 and int8": lambda frame: frame.astype({"kwh": "float32", "rooms": "int8", "on": bool}),
+    "ordered categories": lambda frame: frame.assign(tariff=frame["tariff"].cat.as_ordered()),
+    "types of Arrow": lambda frame: frame.astype({"tariff": str}).convert_dtypes(dtype_backend="pyarrow"),
+    "float16": lambda frame: frame.assign(kwh=frame["kwh"].round().astype("float16")),
     "nanoseconds": lambda frame: frame.astype({"when": "datetime64[ns, Europe/Paris]"}),
 }
 
@@ -76,6 +79,21 @@ def test_an_index_of_times_without_a_name_is_a_column_called_index() -> None:
     schema = Schema.draft(frame, unit="meter", static=("rooms",)).with_facts(**FACTS)
     assert schema.time.column == "index"
     pd.testing.assert_frame_equal(read_panel(frame, schema).to_pandas(), frame, check_freq=False)
+
+
+def test_whole_numbers_may_be_categories_of_pandas() -> None:
+    frame = flat().assign(tariff=lambda frame: (frame["tariff"] == "day").astype("int64").astype("category"))
+    schema = drafted(frame).with_facts(**{**FACTS, "categories": {"tariff": [0, 1]}})
+    pd.testing.assert_frame_equal(read_panel(frame, schema).to_pandas(), frame, check_freq=False)
+
+
+@pytest.mark.parametrize(("frequency", "spelled"), [("h", "%Y-%m-%dT%H:%M:%S"), ("D", "%Y-%m-%d")])
+def test_times_that_are_text_come_back_as_they_were_spelled(frequency: str, spelled: str) -> None:
+    times = pd.date_range("2024-03-30", periods=STEPS, freq=frequency).strftime(spelled)
+    frame = flat().assign(when=list(times) * UNITS)
+    facts = {**FACTS, "frequency": f"1{frequency.lower()}", "start": "2024-03-30"}
+    back = read_panel(frame, drafted(frame).with_facts(**facts)).to_pandas()
+    pd.testing.assert_frame_equal(back, frame)
 
 
 CONTAINERS = {
