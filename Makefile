@@ -10,7 +10,7 @@ MEMORY := $(shell [ "$$(df -k --output=avail /dev/shm 2>/dev/null | tail -1)" -g
 PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick test-all mutants check format bench bench-test bench-check bench-run-tests bench-quick clean
+.PHONY: help demo test quick test-all docs mutants check format bench bench-test bench-check bench-run-tests bench-quick clean
 
 help: ## list these targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -27,12 +27,17 @@ test: $(READY) ## `check`, and meanwhile every test that takes seconds
 	@$(MAKE) --no-print-directory --jobs 2 check quick
 
 quick: $(READY) # the tests of `make test` alone; DURATIONS=1 also writes durations.csv
-	$(MEMORY) $(PYTEST) $(if $(DURATIONS),-p scripts.durations) -m "not slow" -n 2 --dist worksteal
+	$(MEMORY) $(PYTEST) $(if $(DURATIONS),-p scripts.durations) -m "not slow" -n 2 --dist worksteal --ignore tests/site
 
 test-all: check ## `check`, then every test, also those that take minutes, with annotated shapes checked at every call
 	@scripts/ensure-chromium.sh
 	@scripts/ensure-postgresql.sh
-	THOROUGH=1 $(PYTEST) -n 2 --dist worksteal
+	THOROUGH=1 $(PYTEST) -n 2 --dist worksteal --ignore tests/site/test_site.py
+
+docs: $(READY) ## the documentation site, in build/site: notebooks run, links and pages checked in a browser
+	@scripts/ensure-chromium.sh
+	OMP_NUM_THREADS=1 $(BIN)/python scripts/site.py
+	$(PYTEST) -m "not slow" -n 2 --dist worksteal tests/site
 
 mutants: $(READY) ## plant privacy defects in a copy, one at a time; every one has to fail a test named for it
 	$(BIN)/python scripts/mutants.py
@@ -70,5 +75,5 @@ bench-quick: $(BENCH_READY) ## every benchmark, quick, into understudy-results/:
 
 clean: ## remove everything that these targets made
 	rm -rf .venv build dist understudy-demo understudy-results src/*.egg-info bench/src/*.egg-info
-	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -17,7 +17,7 @@ from detect_secrets.settings import default_settings
 ROOT = Path(__file__).resolve().parent.parent
 DEMO, RESULTS = "understudy-demo", "understudy-results"  # what make leaves: a key, hashes, signatures; git ignores it
 # `make bench-test` scans bench, most of which is figures; caches end alike, see below
-LEFT_OUT = {".git", ".venv", "__pycache__", "bench", "build", "dist", "node_modules", DEMO, RESULTS}
+LEFT_OUT = {".cache", ".git", ".venv", "__pycache__", "bench", "build", "dist", "node_modules", DEMO, RESULTS}
 BINARY = {".png", ".parquet", ".safetensors"}
 
 

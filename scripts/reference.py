@@ -19,6 +19,7 @@ from understudy.data import Continuous, Population, Schema
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "reference"
+EXAMPLES = ROOT / "scripts" / "examples.py"
 _ARGUMENTS = {  # what public names take and hand back
     "Synthesizer": "understudy.synthesizers.base",
     "Options": "understudy.privacy.charges",
@@ -101,7 +102,9 @@ def _type(hint: Any) -> str:
 
 def python() -> Iterator[str]:
     """Yield the page of names, read from the source: annotations as written, and no torch."""
-    yield from ("# Python", "`from understudy import …` has these names; each loads on first use.")
+    start, shown = examples()
+    yield from ("# Python", "`from understudy import …` has these names; each loads on first use. Examples start from")
+    yield f"```py\n{start}\n```"
     for name in (*understudy.__all__, *_ARGUMENTS):
         node, rows = _definition(name), []
         summary, told = _told(ast.get_docstring(node))
@@ -114,10 +117,18 @@ def python() -> Iterator[str]:
         head = f"class {name}({of})".replace("()", "") if parts else _signature(node)
         head = f"module {name}" if isinstance(node, ast.Module) else head
         yield from (f"## {name}", f"`{head}`", summary)
+        yield f"```py\n{shown[name]}\n```" if name in shown else ""
         yield from _table("name | type | default | meaning", rows)
         yield "\n".join(f"- `{key}`: {meaning}" for key, meaning in told.items())
         if of != "Synthesizer":
             yield "\n".join(f"- `{_signature(one)}`: {_told(ast.get_docstring(one))[0]}" for one in functions)
+
+
+def examples() -> tuple[str, dict[str, str]]:
+    """Return what all examples start from, and the example of each name."""
+    start, *rest = re.split(r"^# %% (\w+)\n", EXAMPLES.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    told = {name: text.strip() for name, text in zip(rest[::2], rest[1::2], strict=True)}
+    return start.split('"""\n', 1)[1].strip(), told
 
 
 def _definition(name: str) -> Any:

@@ -43,9 +43,8 @@ SLOW: dict[str, tuple[Part, ...]] = {
     ),
     "pages": (
         Part("tests/e2e/test_report_browser.py", "test_it_prints_in_light_colours"),
-        Part("tests/e2e/test_notebooks.py", "test_a_notebook_runs_from_a_clean_kernel", "5-two"),
-        Part("tests/meta/test_pages_run.py", "test_console", r"docs/(evaluating|large-tables|pets-packs|pets)\.md"),
-        Part("tests/meta/test_pages_run.py", "test_python", r"docs/(dit|ppem|vflgan-ts)\.md"),
+        Part("tests/site/test_pages_run.py", "test_console", r"docs/(evaluating|large-tables|pets-packs|pets)\.md"),
+        Part("tests/site/test_pages_run.py", "test_python", r"docs/(dit|ppem|vflgan-ts)\.md"),
     ),
     "what is learned": (
         Part("tests/e2e/test_cli_pretrain_pub2priv.py", "test_a_pack_can_have_the_size_of_the_publication"),

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+import understudy
 from scripts import reference
 
 
@@ -33,3 +34,7 @@ def test_keys_that_no_guide_explains_are_explained(pages: dict[str, str]) -> Non
 def test_every_option_of_a_command_has_a_meaning(pages: dict[str, str]) -> None:
     assert pages["command-line.md"].count("\n| `--") > 100
     assert re.findall(r"^\| `.*` \|\s*\|$", pages["command-line.md"], re.MULTILINE) == []
+
+
+def test_every_public_name_has_an_example() -> None:
+    assert sorted(reference.examples()[1]) == sorted(understudy.__all__)
