@@ -42,12 +42,12 @@ def test_where_a_part_is_slow_another_part_is_quick() -> None:
     assert not is_slow(f"{contract}[ppem-save_and_load_change_nothing]")
 
 
-def test_ci_runs_the_tests_of_both_distributions_and_nothing_else() -> None:
+def test_ci_runs_the_tests_of_both_distributions_and_the_site_and_nothing_else() -> None:
     script = ROOT / ".ci" / "run"
     lines = [line for line in script.read_text().splitlines() if line and not line.startswith("#")]
     assert os.access(script, os.X_OK)
-    assert lines[-2:] == ["make test", "make bench-test"]
-    assert len(lines) == 5
+    assert lines[-3:] == ["make test", "make bench-test", "make docs"]
+    assert len(lines) == 6
 
 
 @pytest.mark.slow
