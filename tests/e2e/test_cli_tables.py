@@ -69,6 +69,23 @@ def test_synth_of_a_folder_and_of_a_store_is_synth_of_its_table(clinic: Clinic) 
     assert len(Ledger.open(clinic.ledger).entries()) == 2
 
 
+def test_public_context_may_come_from_a_database_or_a_store(tmp_path: Path) -> None:
+    import duckdb
+
+    homes = tmp_path / "homes"
+    assert run("data", "make", "households", "--n", "120", "--out", homes).code == 0
+    with duckdb.connect(homes / "weather.duckdb") as connection:
+        connection.execute(f"create table weather as select * from '{homes}/context.parquet'")
+    database = f"duckdb:{homes}/weather.duckdb?table="
+    given = ["synth", homes / "households.parquet", "--schema", homes / "schema.toml", "--epsilon", "0.5"]
+    for place, context in enumerate((f"file://{homes}/context.parquet", f"{database}weather")):
+        outcome = run(*given, "--context", context, "--out", tmp_path / str(place))
+        assert outcome.code == 0, outcome.err
+    refused = run(*given, "--context", f"{database}nothing", "--out", tmp_path / "refused")
+    assert refused.code == 2
+    assert len(Ledger.open(homes / "households.ledger").entries()) == 2, "nothing was charged for what is not there"
+
+
 def test_a_large_file_is_opened_in_partitions(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("understudy.data.table._LARGE_BYTES", 1)
     monkeypatch.setattr("understudy.data.table.CHUNK_VALUES", 20)

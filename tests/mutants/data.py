@@ -227,7 +227,7 @@ MUTANTS = (
         name="a look that is not recorded",
         why="kinds of columns were read from private rows, and the draft says that none was",
         file="data/draft.py",
-        before='first = f"{_PEEKED} Complete what says TODO." if peeked else _NO_ROW',
+        before='first = f"{_PEEKED} Complete what says TODO, from public knowledge." if peeked else _NO_ROW',
         after="first = _NO_ROW",
         tests=(DRAFT,),
     ),
@@ -242,7 +242,7 @@ MUTANTS = (
     Mutant(
         name="rows of a frame looked at for its draft",
         why="what one person's cell holds decides the kind of a column in the public draft",
-        file="data/io/frames.py",
+        file="data/io/sources.py",
         before="return open_frame(frame if shorten is None else shorten(0)).schema",
         after="return open_frame(frame).schema",
         tests=(FRAMES,),
@@ -282,7 +282,7 @@ MUTANTS = (
     Mutant(
         name="times without a zone read as UTC among others",
         why="rows of one unit come to lie at other hours, without a word",
-        file="data/io/frames.py",
+        file="data/io/sources.py",
         before="for time in plain[name].dropna()}) > 1:",
         after="for time in plain[name].dropna()}) > 2:",
         tests=("tests/unit/data/test_newcomers.py",),

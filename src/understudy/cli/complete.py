@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from understudy.api.places import existing, outside, require_room, unused, write
+from understudy.api.places import existing, existing_table, outside, require_room, unused, write
 from understudy.cli.console import Output, Progress
 from understudy.cli.options import ContextFile
 from understudy.data import Panel, Schema, read_context, read_panel, write_panel
@@ -92,7 +92,7 @@ def _complete(
     with output.progress() as progress:
         release = Release.load(given.release)
         wanted = release.schema if given.schema is None else Schema.load(existing(given.schema, "--schema"))
-        table = existing(given.context, "--context") if given.context is not None else None
+        table = None if given.context is None else existing_table(given.context, "--context")
         known = release.public_context if table is None and given.schema is None else table
         schema = _with_gaps(wanted, known is not None)
         panel = read_panel(existing(given.data, "--data"), schema, context=known, allow_few_units=True)

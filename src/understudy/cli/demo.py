@@ -41,7 +41,7 @@ def demo(
     (out / _MARK).write_text(_NOTE, encoding="utf-8")
     data, release, holder, page = out / "data", out / "release", out / "holder.pub", out / "certificate.html"
     table, context, schema = (data / name for name in ("households.parquet", "context.parquet", "schema.toml"))
-    tables = RealTables(real=str(table), context=context)
+    tables = RealTables(real=str(table), context=str(context))
     with _home(out / "home"):  # nothing of the user's is touched
         _run(output, "data", "make", "households", "--n", n, "--out", data)
         _run(output, "plan", schema, "--epsilon", f"{epsilon:g}")

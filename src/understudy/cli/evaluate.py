@@ -228,7 +228,9 @@ def report(
         typer.Argument(metavar="RECORD|RELEASE", help="Record that `evaluate --record` wrote, or a release directory."),
     ],
     out: Annotated[Path, "HTML file to write; it is self-contained."],
-    context: Annotated[Path | None, "Table of public context by time, for a release whose series follow one."] = None,
+    context: Annotated[
+        str | None, "Table of public context by time, or its URL, for a release whose series follow one."
+    ] = None,
     public: Annotated[bool, "Drop everything that was computed from real series."] = False,
     figures: Annotated[Path | None, "Folder to make for the figures, as SVG and PNG."] = None,
 ) -> None:
@@ -258,7 +260,7 @@ def report(
     output.result(facts, *lines)
 
 
-def read_record(source: Path, progress: Progress, context: Path | None = None) -> RunRecord:
+def read_record(source: Path, progress: Progress, context: str | None = None) -> RunRecord:
     """Returns the record in a file, or one made of a release alone; refuses a certificate that does not hold."""
     if source.is_dir():
         candidate = read_release(source, 0, progress, context)

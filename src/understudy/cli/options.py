@@ -31,7 +31,7 @@ Processes = Annotated[int, typer.Option(min=1, help="Processes of this machine t
 ClusterAddress = Annotated[
     str | None, "Dask scheduler to use instead, tcp://host:port; its workers must see the same files."
 ]
-ContextFile = Annotated[Path | None, "Table of public context by time."]
+ContextFile = Annotated[str | None, "Table of public context by time, or its URL."]
 NotPrivate = Annotated[bool, "Run a published form that protects no unit; needs --epsilon none."]
 Delta = Annotated[float | None, "Delta of this run. Default: the ledger's delta divided by max_runs."]
 WindowSteps = Annotated[int | None, typer.Option(min=1, help="Cut series into windows of this many steps.")]

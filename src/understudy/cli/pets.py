@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from understudy.api.charging import charging
-from understudy.api.places import existing, folder_for, require_room, unused
+from understudy.api.places import existing, existing_table, folder_for, require_room, unused
 from understudy.cli.console import Commands, Output
 from understudy.cli.ledger import left_in
 from understudy.cli.options import ContextFile, Delta, FewUnits, WindowSteps
@@ -60,9 +60,11 @@ def vote(
         raise InputError("--epsilon: a run is charged when it is opened, not when it votes. Omit it.")
     for path in files:
         existing(path, "FILE")
-    for place, option in ((schema, "--schema"), (proposal, "--proposal"), (context, "--context"), (public, "--public")):
+    for place, option in ((schema, "--schema"), (proposal, "--proposal"), (public, "--public")):
         if place is not None:
             existing(place, option)
+    if context is not None:
+        existing_table(context, "--context")
     folder_for(unused(out, "--out").parent, "--out")
     require_room(out, _BALLOT_BYTES)
     contract = Schema.load(schema)

@@ -173,7 +173,7 @@ def dit(
     _tell(output, out, pack, f"error {last:.3f}, where a network that knows the values only has {untrained:.3f}")
 
 
-def public_series(public: Path, schema: Path, context: Path | None, steps: int | None, stride: int | None) -> Panel:
+def public_series(public: Path, schema: Path, context: str | None, steps: int | None, stride: int | None) -> Panel:
     """Returns the series of a public table, cut into windows."""
     contract = Schema.load(existing(schema, "--schema"))
     panel = read_panel(existing(public, "--public"), contract, context=context, allow_few_units=True)

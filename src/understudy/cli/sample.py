@@ -11,7 +11,7 @@ import numpy as np
 import typer
 from threadpoolctl import threadpool_limits
 
-from understudy.api.places import existing, outside, require_room, unused
+from understudy.api.places import existing, existing_table, outside, require_room, unused
 from understudy.api.sampling import sample_in_pieces, usual_number
 from understudy.cli.console import Output, Progress
 from understudy.cli.options import ClusterAddress, ContextFile, Processes
@@ -52,7 +52,8 @@ def sample(
     require_fit(schema.unit.dtype, num_series - 1, "unit.dtype")
     require_room(target, 8 * num_series * schema.num_steps * schema.num_channels)
     # Whole paths: processes that are at work already may be in another folder.
-    table = None if context is None else existing(context, "--context").resolve()
+    table = None if context is None else existing_table(context, "--context")
+    table = table.resolve() if isinstance(table, Path) else table
     wanted = {"context": table, "label": label, "start": start}
     with output.progress() as progress:
         if folder:

@@ -28,8 +28,16 @@ from understudy.data.channels import (
     schema_dtype,
     undeclared,
 )
-from understudy.data.io.frames import form_of, frame_types
-from understudy.data.io.sources import alike, csv_header, open_parquet, readable, unreadable, without_mark
+from understudy.data.io.sources import (
+    alike,
+    csv_header,
+    form_of,
+    frame_types,
+    open_parquet,
+    readable,
+    unreadable,
+    without_mark,
+)
 from understudy.data.io.stores import DatabaseTable, File, table_files
 from understudy.data.schema import CHANNELS, BudgetDeclaration, CsvFormat, Population, PrivacyUnit, Schema, column_names
 from understudy.data.timegrid import Time, chosen_dtype
@@ -42,7 +50,9 @@ STATEMENT = (
     "true/false, timestamps, or none of these. No value, category, bound or count is taken over"
 )
 NAMELESS = "population"  # name of a population for which no file stands
-_NO_ROW = "# Written from column names and types only; no value was read. Complete what says TODO."
+_NO_ROW = (
+    "# Written from column names and types only; no value was read. Complete what says TODO, from public knowledge."
+)
 _PEEKED = f"# Peeked: kinds of columns come from a look at {STATEMENT}. This look is not protected by any guarantee."
 _AXIS = ("time.frequency", "time.start", "time.steps")
 _TIME_NAMES = ("timestamp", "time", "datetime", "date", "date_time", "ts", "when", "day", "hour", "step")
@@ -63,7 +73,7 @@ def draft_schema(source: Any, **facts: Any) -> str:
     Loading the draft is refused, naming the first key to fill in.
     """
     peeked = facts.get("peek") and isinstance(source, str | Path) and Path(source).suffix.lower() == ".csv"
-    first = f"{_PEEKED} Complete what says TODO." if peeked else _NO_ROW
+    first = f"{_PEEKED} Complete what says TODO, from public knowledge." if peeked else _NO_ROW
     return f"{first}\n{draft(source, **facts).dumps()}"
 
 

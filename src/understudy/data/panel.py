@@ -154,7 +154,7 @@ class Panel:
 
     def to_pandas(self) -> Any:
         """Returns the series as a pandas frame; index, types and time zone are those of the frame that was read."""
-        from understudy.data.io.frames import in_form
+        from understudy.data.io.sources import in_form
 
         require_extra("pandas", by="to_pandas")
         return in_form(self.to_arrow(), self.schema.frame)

@@ -65,7 +65,12 @@ def partition_by_unit(
             tell("sorting", 0.5 + 0.5 * place / number)
             rows = pa.ipc.open_file(pa.memory_map(str(part))).read_all().combine_chunks()
             part.unlink()
-            _write(_sorted(rows, schema, column), draft / f"part-{place:05d}.parquet")
+            target = draft / f"part-{place:05d}.parquet"
+            target.touch(mode=0o600)
+            # a dictionary of numbers would only slow reading down
+            repeating = [field.name for field in rows.schema if not pa.types.is_floating(field.type)]
+            ordered, size = _sorted(rows, schema, column), ROWS_PER_PARTITION // 2
+            pq.write_table(ordered, target, use_dictionary=repeating, row_group_size=size)
     return folder
 
 
@@ -127,10 +132,3 @@ def _rank(rows: pa.Table, column: str, dtype: str) -> Int64[np.ndarray, " row"]:
     keys = encode(rows.column(column).combine_chunks(), column, dtype)
     rank: Int64[np.ndarray, " row"] = np.asarray(pc.rank(keys.dictionary), dtype=np.int64)[keys.indices.to_numpy()]
     return rank
-
-
-def _write(rows: pa.Table, path: Path) -> None:
-    """Writes one file for its owner only; a dictionary of numbers would only slow reading down."""
-    repeating = [field.name for field in rows.schema if not pa.types.is_floating(field.type)]
-    path.touch(mode=0o600)
-    pq.write_table(rows, path, use_dictionary=repeating, row_group_size=ROWS_PER_PARTITION // 2)

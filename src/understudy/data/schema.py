@@ -428,7 +428,7 @@ class Schema:
         for group in _GROUPS:
             parts += [f"\n[[{group}]]\n{self._item_lines(item)}" for item in getattr(self, group)]
         parts += ["\n[budget]\n", _changed_lines(self.budget)] if self.budget else []
-        return "".join([*parts, _commented("budget") if self.undecided and not self.budget else ""])
+        return "".join([*parts, "\n" + _commented("budget") if self.undecided and not self.budget else ""])
 
     def _todo(self, prefix: str) -> str:
         return "".join(_commented(key) for key in self.undecided if key in _OPEN and key.startswith(prefix))
@@ -591,7 +591,7 @@ _NEEDED = {Schema: ("version",), Time: ("frequency", "steps")}  # keys that a fi
 def _commented(key: str) -> str:
     """Returns the lines by which a draft asks for a fact."""
     asks, _, lines = _OPEN[key]
-    return "\n".join([f"# TODO: {asks}, from public knowledge.", *(f"# {line}" for line in lines.splitlines())]) + "\n"
+    return "\n".join([f"# TODO: {asks}.", *(f"# {line}" for line in lines.splitlines())]) + "\n"
 
 
 def _schema(document: dict[str, Any]) -> Schema:

@@ -37,11 +37,11 @@ def check_events(schema: Schema, window_steps: int, *, whole_windows: bool) -> N
     windowed = window_steps < schema.num_steps
     filled = [channel.name for channel in schema.channels if is_event_like(channel)]
     if filled and (windowed or whole_windows):
-        raise InputError(
-            f"Events can't be protected in windows where steps without rows are 0 (aggregate of '{filled[0]}'): "
-            "one row less changes windows instead of taking them away, and a unit's only row takes away all of "
-            "them. Protect entities, or learn from whole series by a method such as spectral."
+        told = (
+            f"Events can't be protected in windows where steps without rows are 0 (aggregate of '{filled[0]}'): one row"
         )
+        why = "less changes windows instead of taking them away, and a unit's only row takes away all of them."
+        raise InputError(f"{told} {why} Protect entities, or learn from whole series by a method such as spectral.")
     if windowed and schema.time.min_steps is not None and not whole_windows:
         raise InputError(
             "Events can't be protected in windows of series that end at their last row (time.min_steps): one late "

@@ -25,8 +25,7 @@ from understudy.data.io.context import (
     merge_context,
     require_context,
 )
-from understudy.data.io.frames import form_of
-from understudy.data.io.sources import Source, open_source, refuse_unknown_columns, require_once
+from understudy.data.io.sources import Source, form_of, open_source, refuse_unknown_columns, require_once
 from understudy.data.io.stores import is_array_file, table_files
 from understudy.data.panel import Panel, broadcast_context, row_chunks
 from understudy.data.schema import FALLBACK_SERIES_COLUMN, Schema, column_names, table_columns

@@ -45,7 +45,8 @@ _REMEDIES = {
     "57": "The server ended the query: run it again, or ask its administrator.",
 }
 _DRIVERS = ("adbc_driver", "duckdb", "_duckdb")  # modules whose errors quote cells
-_OTHERWISE = "Check the URL, the table and the declared types; the database's log says more."
+_STATES = {"CatalogException": "42", "BinderException": "42", "ParserException": "42"}  # DuckDB names its errors
+_OTHERWISE = "Check the URL, the table and the declared types; the log of a server says more."
 
 
 @dataclass(frozen=True)
@@ -66,23 +67,24 @@ class StoredFile:
 
     def open(self, mode: str = "r", encoding: str | None = None, newline: str | None = None) -> IO[Any]:
         """Opens the file for reading."""
-        system, path = _store(self.url)
         options = {} if "b" in mode else {"encoding": encoding, "newline": newline}
-        opened: IO[Any] = system.open(path, mode, **options)
+        opened: IO[Any] = _ask(self.url, "open", mode, **options)
         return opened
+
+    def is_file(self) -> bool:
+        """Returns whether a file is there."""
+        return bool(_ask(self.url, "isfile"))
 
     def is_dir(self) -> bool:
         """Returns whether a folder is there."""
-        system, path = _store(self.url)
-        return bool(system.isdir(path))
+        return bool(_ask(self.url, "isdir"))
 
     def fingerprint(self) -> Fingerprint:
         """Returns size and time of the last change, or what the store has in its place."""
-        system, path = _store(self.url)
-        info = system.info(path)
+        info = _ask(self.url, "info")
         changed = next((str(info[key]) for key in _CHANGED if key in info), "")
         with suppress(NotImplementedError):
-            changed = changed or str(system.modified(path))
+            changed = changed or str(_ask(self.url, "modified"))
         return int(info["size"] or 0), changed
 
 
@@ -178,11 +180,13 @@ def table_files(place: str | Path) -> Files:
     text = str(place).removeprefix("file://")
     if _is_database(text):
         table = DatabaseTable.at(text)
+        if table.kind == _DUCKDB and not Path(table.address).is_file():
+            raise MissingData(f"No file at {table.address}. Check the path after duckdb:.")
         table.types()  # or the error of a table that can't be read
         return Files(table.name, (table,), single=True)
     here = StoredFile(text) if "://" in text else Path(text)
     if "*" not in text and not here.is_dir():
-        if not (here.is_file() if isinstance(here, Path) else _isfile(here)):
+        if not here.is_file():
             raise MissingData(f"No file at {place}. Check the path.")
         return Files(here.name, (here,), single=True)
     found = [file for file in _inside(text) if not file.name.startswith((".", "_"))]
@@ -256,14 +260,21 @@ def _asked(table: DatabaseTable, text: str) -> Iterator[pa.RecordBatchReader]:
     except Exception as problem:
         if not isinstance(problem, pa.ArrowException | OSError) and not type(problem).__module__.startswith(_DRIVERS):
             raise
-        remedy = _REMEDIES.get(str(getattr(problem, "sqlstate", None) or "")[:2], _OTHERWISE)
+        state = str(getattr(problem, "sqlstate", None) or _STATES.get(type(problem).__name__, ""))[:2]
+        remedy = _REMEDIES.get(state, _OTHERWISE)
         told = f"{table.name}: the database can't give the table as the schema declares it. {remedy}"
         raise DataError(told) from None
 
 
-def _isfile(file: StoredFile) -> bool:
-    system, path = _store(file.url)
-    return bool(system.isfile(path))
+def _ask(url: str, question: str, *arguments: Any, **options: Any) -> Any:
+    """Asks the file system of a URL about its path; what a store says of its trouble may quote names and keys."""
+    system, path = _store(url)
+    try:
+        return getattr(system, question)(path, *arguments, **options)
+    except (FileNotFoundError, NotImplementedError):
+        raise
+    except Exception:
+        raise _wrong_store(url, "a store that answers is expected, and it can't be reached or refuses.") from None
 
 
 def _inside(text: str) -> list[Path | StoredFile]:
@@ -271,11 +282,9 @@ def _inside(text: str) -> list[Path | StoredFile]:
     if "://" not in text:
         path = Path(text)
         return list(Path(path.anchor).glob(str(path.relative_to(path.anchor))) if "*" in text else path.iterdir())
-    system, path_in_store = _store(text)
-    names = system.glob(path_in_store) if "*" in text else system.ls(path_in_store, detail=False)
+    names, inside = _ask(text, "glob") if "*" in text else _ask(text, "ls", detail=False), _store(text)[1].strip("/")
     protocol, options = text.partition("://")[0], "".join(text.partition("?")[1:])
-    kept = (str(name) for name in names if str(name).strip("/") != path_in_store.strip("/"))
-    return [StoredFile(f"{protocol}://{name}{options}") for name in kept]
+    return [StoredFile(f"{protocol}://{name}{options}") for name in map(str, names) if name.strip("/") != inside]
 
 
 @cache
@@ -296,7 +305,7 @@ def _store(url: str) -> tuple[Any, str]:
     except ImportError:  # no package of fsspec for it: Arrow knows S3, Google's and Azure's stores
         return _arrow_store(url)
     except ValueError:
-        raise _unknown_store(url) from None
+        raise _wrong_store(url, "a kind of store that fsspec or Arrow knows is expected.") from None
     return system, path
 
 
@@ -307,11 +316,13 @@ def _arrow_store(url: str) -> tuple[Any, str]:
 
     try:
         system, path = FileSystem.from_uri(url)
+    except pa.ArrowInvalid:
+        raise _wrong_store(url, "a kind of store that fsspec or Arrow knows is expected.") from None
     except (pa.ArrowException, OSError):
-        raise _unknown_store(url) from None
+        raise _wrong_store(url, "a store that answers is expected, and it can't be reached or refuses.") from None
     return ArrowFSWrapper(system), path
 
 
-def _unknown_store(url: str) -> InputError:
-    told = "a kind of store that fsspec or Arrow knows is expected. Check the URL, or install the store's package."
-    return InputError(f"'{url.partition('://')[0]}://': {told}")
+def _wrong_store(url: str, problem: str) -> InputError:
+    remedy = "Check the URL, the network and the credentials, or install the store's package."
+    return InputError(f"'{url.partition('://')[0]}://': {problem} {remedy}")

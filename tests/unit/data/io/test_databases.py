@@ -13,7 +13,7 @@ import pytest
 from tests.unit.data.toy import replaced, toy_schema, toy_table
 from understudy.data import Schema, Time, open_table, read_panel
 from understudy.data.io import stores
-from understudy.errors import DataError, InputError
+from understudy.errors import DataError, InputError, MissingData
 
 if TYPE_CHECKING:
     from tests.postgresql import Server
@@ -169,3 +169,23 @@ def test_stores_that_arrow_knows_need_no_package_of_their_own(tmp_path: Path, mo
     monkeypatch.setattr(stores, "_store", lambda url: stores._arrow_store(url.replace("s3://", "file://")))
     assert open_table(f"s3://{tmp_path}/toys.parquet", toy_schema()).num_units == 120
     assert open_table(f"s3://{tmp_path}", toy_schema()).num_units == 120
+
+
+def test_a_database_that_is_not_there_and_a_table_it_lacks_are_told_apart(tmp_path: Path) -> None:
+    url = _in_duckdb(toy_table(), tmp_path / "toys.duckdb")
+    with pytest.raises(MissingData, match="after duckdb:"):
+        open_table(f"duckdb:{tmp_path}/nowhere.duckdb?table=toys", toy_schema())
+    for asked in ("table=nowhere", "query=SELECT nothing FROM toys", "query=SELEKT"):
+        with pytest.raises(DataError, match="the table and its columns are there"):
+            open_table(f"{url}?{asked}", toy_schema())
+
+
+def test_a_store_that_refuses_is_not_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Refusing:
+        def isdir(self, path: str) -> bool:
+            raise PermissionError("key AKIAXYZZY may not list p0042")
+
+    monkeypatch.setattr(stores, "_store", lambda url: (Refusing(), "bucket"))
+    with pytest.raises(InputError, match=r"s3://.*can't be reached or refuses.*credentials") as caught:
+        open_table("s3://bucket/folder", toy_schema())
+    assert "XYZZY" not in "".join(traceback.format_exception(caught.value))
