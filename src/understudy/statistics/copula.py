@@ -6,6 +6,7 @@ volatility, every frequency, which is what coefficients beyond the level are cal
 Sampling goes the same way back. Everything here is a function of noisy statistics and of nothing else.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -15,8 +16,8 @@ from understudy.data import Schema
 from understudy.data.timegrid import hours_of_day, parse_frequency
 from understudy.statistics.basis import WEEK_DAYS, Basis, basis_of, has_days, seasons_of
 from understudy.statistics.columns import context_summary, num_labels, single_columns
-from understudy.statistics.gaps import length_edges, sample_lengths, sample_missing
-from understudy.statistics.marginals import SCORE_LIMIT, Marginal, bounded_scores, joined_marginals, split_marginals
+from understudy.statistics.facts import Facts
+from understudy.statistics.marginals import SCORE_LIMIT, Marginal, bounded_scores
 
 NUM_CELLS = 64
 _HALF = NUM_CELLS // 2
@@ -30,122 +31,82 @@ _MOST_SEEN, _POOL, _SMALL = 96, 4096, 0.02  # of continued series: values condit
 _RIDGE = 0.05  # how much of a series' own response to context is taken for chance
 
 
-@dataclass(frozen=True, eq=False)
-class Distribution:
-    """Released distribution functions [channel, cell + 1] of levels or volatilities."""
+def normal_of(numbers: np.ndarray, cumulative: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Returns the normal scores of numbers [..., channel] by distribution functions [channel, cell + 1]."""
+    ranks = [np.interp(numbers[..., c], edges, row) for c, row in enumerate(cumulative)]
+    return bounded_scores(np.stack(ranks, axis=-1))
 
-    cumulative: np.ndarray
-    edges: np.ndarray
 
-    def scores_of(self, numbers: np.ndarray) -> np.ndarray:
-        """Returns normal scores of [series, channel]."""
-        ranks = [np.interp(numbers[:, c], self.edges, row) for c, row in enumerate(self.cumulative)]
-        return bounded_scores(np.stack(ranks, axis=1))
+def numbers_of(normal: np.ndarray, cumulative: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Inverse of `normal_of`."""
+    rising, ranks = cumulative + np.arange(NUM_CELLS + 1) * 1e-12, ndtr(normal)  # np.interp wants rising nodes
+    return np.stack([np.interp(ranks[..., c], row, edges) for c, row in enumerate(rising)], axis=-1)
 
-    def numbers_of(self, ranks: np.ndarray) -> np.ndarray:
-        """Returns the levels or volatilities at ranks [series, channel] in [0, 1]."""
-        rising = self.cumulative + np.arange(NUM_CELLS + 1) * 1e-12  # np.interp wants strictly rising nodes
-        return np.stack([np.interp(ranks[:, c], row, self.edges) for c, row in enumerate(rising)], axis=1)
 
-    @property
-    def second_moment(self) -> np.ndarray:
-        """Mean square [channel] around the mean."""
-        mass, middle = np.diff(self.cumulative, axis=1), (self.edges[1:] + self.edges[:-1]) / 2
-        return np.maximum(mass @ middle**2 - (mass @ middle) ** 2, 1e-6)
+def evened(coefficients: np.ndarray, strength: np.ndarray, basis: Basis) -> np.ndarray:
+    """Returns the volatility, then the steps of the series with an even spectrum and variance one, end to end.
+
+    Args:
+        coefficients: Of the frequencies [series, frequency, channel]; no movement has a very small volatility.
+        strength: Relative strengths [frequency, channel] with mean square one.
+    """
+    square = ((coefficients / strength) ** 2).mean(axis=1, keepdims=True) if len(strength) else 1.0
+    volatility = np.zeros((len(coefficients), 1, coefficients.shape[2])) + 0.5 * np.log(np.maximum(square, 1e-12))
+    moves = coefficients / strength / np.exp(volatility)
+    return np.concatenate([volatility, basis.series(np.concatenate([0 * volatility, moves], axis=1))], axis=1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Shocks:
-    """Released distribution functions [channel, cell + 1] of what a step of a series with an even spectrum is.
+class Kind:
+    """Coordinates of a series, in blocks of one number per channel: level, volatility, then every frequency.
 
-    Appliances and orders come as spikes, not as normal numbers: a spectrum and its correlations are about normal
-    numbers with the same ranks.
+    Attributes:
+        mean, spread: Profile [step, channel].
+        strength: Relative strengths [frequency, channel] of the frequencies above 0.
+        levels, volatilities: Distribution functions [channel, cell + 1].
+        shocks: The same of what a step of a series with an even spectrum is: appliances and orders come as spikes, and
+            a spectrum and its correlations are about normal numbers with the same ranks.
     """
-
-    cumulative: np.ndarray
-
-    def normal(self, even: np.ndarray) -> np.ndarray:
-        """Returns the normal scores of steps [series, step, channel]."""
-        ranks = [np.interp(even[:, :, c], SHOCK_EDGES, row) for c, row in enumerate(self.cumulative)]
-        return bounded_scores(np.stack(ranks, axis=2))
-
-    def shocks(self, normal: np.ndarray) -> np.ndarray:
-        """Returns the steps behind normal numbers; inverse of `normal`."""
-        rising, ranks = self.cumulative + np.arange(NUM_CELLS + 1) * 1e-12, ndtr(normal)
-        return np.stack([np.interp(ranks[:, :, c], row, SHOCK_EDGES) for c, row in enumerate(rising)], axis=2)
-
-
-@dataclass(frozen=True)
-class Profile:
-    """Mean and spread [step, channel] of one kind of series."""
 
     mean: np.ndarray
     spread: np.ndarray
-
-    def restore(self, standard: np.ndarray, clock: np.ndarray | slice = slice(None)) -> np.ndarray:
-        """Puts the profile back; `clock` says to which of its steps each step belongs."""
-        return self.mean[clock] + self.spread[clock] * standard
-
-
-@dataclass(frozen=True, eq=False)
-class Strengths:
-    """Relative strengths [frequency, channel] with mean square one."""
-
-    relative: np.ndarray
-
-    def volatilities_of(self, coefficients: np.ndarray) -> np.ndarray:
-        """Returns v [series, channel]; no movement gives a very small number."""
-        if coefficients.shape[1] == 0:
-            return np.zeros((len(coefficients), coefficients.shape[2]))
-        square = ((coefficients / self.relative) ** 2).mean(axis=1)
-        return 0.5 * np.log(np.maximum(square, 1e-12))
-
-    def evened(self, coefficients: np.ndarray, basis: Basis) -> np.ndarray:
-        """Returns the volatility, then the steps of the series with an even spectrum and variance one, end to end."""
-        volatility = self.volatilities_of(coefficients)[:, None]
-        moves = coefficients / self.relative / np.exp(volatility)
-        return np.concatenate([volatility, basis.series(np.concatenate([0 * volatility, moves], axis=1))], axis=1)
-
-
-@dataclass(frozen=True, eq=False)
-class Kind:
-    """Coordinates of a series, in blocks of one number per channel: level, volatility, then every frequency."""
-
-    profile: Profile
-    strengths: Strengths
-    levels: Distribution
-    volatilities: Distribution
-    shocks: Shocks
+    strength: np.ndarray
+    levels: np.ndarray
+    volatilities: np.ndarray
+    shocks: np.ndarray
 
     def coordinates_of(self, coefficients: np.ndarray, basis: Basis) -> np.ndarray:
         """Returns coordinates [series, block, channel] of coefficients [series, frequency, channel]."""
         steps = coefficients.shape[1]
-        volatility, even = np.split(self.strengths.evened(coefficients[:, 1:], basis), [1], axis=1)
-        moves = basis.coefficients(self.shocks.normal(even))[:, 1:]
-        level = self.levels.scores_of(coefficients[:, 0] / np.sqrt(steps))
-        blocks = [level[:, None], self.volatilities.scores_of(volatility[:, 0])[:, None], moves]
+        volatility, even = np.split(evened(coefficients[:, 1:], self.strength, basis), [1], axis=1)
+        moves = basis.coefficients(normal_of(even, self.shocks, SHOCK_EDGES))[:, 1:]
+        level = normal_of(coefficients[:, :1] / np.sqrt(steps), self.levels, LEVEL_EDGES)
+        blocks = [level, normal_of(volatility, self.volatilities, VOLATILITY_EDGES), moves]
         return np.clip(np.concatenate(blocks, axis=1), -_COORDINATE_LIMIT, _COORDINATE_LIMIT)
 
     def coefficients_of(self, coordinates: np.ndarray, basis: Basis) -> np.ndarray:
         """Returns coefficients [series, frequency, channel]; inverse of `coordinates_of`."""
         steps = coordinates.shape[1] - 1
-        level = self.levels.numbers_of(ndtr(coordinates[:, 0])) * np.sqrt(steps)
-        volatility = np.exp(self.volatilities.numbers_of(ndtr(coordinates[:, 1])))
-        still = np.zeros_like(coordinates[:, :1])
-        even = self.shocks.shocks(basis.series(np.concatenate([still, coordinates[:, 2:]], axis=1)))
-        moves = basis.coefficients(even)[:, 1:]
-        size = np.sqrt((moves**2).mean(axis=1)) if steps > 1 else np.ones_like(volatility)
-        moves = moves * self.strengths.relative * (volatility / np.maximum(size, 1e-6))[:, None]
-        return np.concatenate([level[:, None], moves], axis=1)
+        level = numbers_of(coordinates[:, :1], self.levels, LEVEL_EDGES) * np.sqrt(steps)
+        volatility = np.exp(numbers_of(coordinates[:, 1:2], self.volatilities, VOLATILITY_EDGES))
+        still = np.zeros_like(level)
+        even = basis.series(np.concatenate([still, coordinates[:, 2:]], axis=1))
+        moves = basis.coefficients(numbers_of(even, self.shocks, SHOCK_EDGES))[:, 1:]
+        size = np.sqrt((moves**2).mean(axis=1, keepdims=True)) if steps > 1 else np.ones_like(volatility)
+        moves = moves * self.strength * (volatility / np.maximum(size, 1e-6))
+        return np.concatenate([level, moves], axis=1)
 
     def variances(self) -> np.ndarray:
         """Returns the variance [block, channel] each block has among the coefficients; the volatility's is its own."""
-        steps = len(self.strengths.relative) + 1
-        mass = np.diff(self.volatilities.cumulative, axis=1)
-        middle = (self.volatilities.edges[1:] + self.volatilities.edges[:-1]) / 2
-        size = mass @ np.exp(2 * middle)
-        level, volatility = self.levels.second_moment * steps, self.volatilities.second_moment
-        return np.concatenate([level[None], volatility[None], self.strengths.relative**2 * size])
+        levels, volatilities = np.diff(self.levels, axis=1), np.diff(self.volatilities, axis=1)
+        level = _variance(levels, LEVEL_EDGES) * (len(self.strength) + 1)
+        size = volatilities @ np.exp(VOLATILITY_EDGES[1:] + VOLATILITY_EDGES[:-1])
+        return np.concatenate([[level], [_variance(volatilities, VOLATILITY_EDGES)], self.strength**2 * size])
+
+
+def _variance(mass: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    middle = (edges[1:] + edges[:-1]) / 2
+    return np.maximum(mass @ middle**2 - (mass @ middle) ** 2, 1e-6)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,11 +119,7 @@ class Covariance:
     def sample(
         self, num_series: int, rng: np.random.Generator, known: dict[int, np.ndarray] | None = None
     ) -> np.ndarray:
-        """Samples coordinates [series, coordinate] from the Gaussian with these covariances.
-
-        Args:
-            known: Scores [series] of single coordinates to condition on, by position.
-        """
+        """Samples coordinates [series, coordinate]; `known` scores [series] by position are conditioned on."""
         coupled = rng.standard_normal((num_series, len(self.coupled))) @ np.linalg.cholesky(self.coupled).T
         if known:
             coupled = _condition(coupled, self.coupled, known)
@@ -187,28 +144,18 @@ class Model:
     """Everything sampling needs. A *kind* is a class of series: a label, divided further by level where it pays.
 
     Attributes:
-        cells: Cells of all columns end to end (left ends, right ends); channels first, then static columns.
-        cumulative: Distribution functions of all columns end to end.
-        column_cells: Number of cells of each column.
+        facts: Marginals, gaps and lengths.
         rotation: Matrix [channel, factor] from scores to factors; what follows is about factors.
         kind_share: Share of each kind.
-        mean, spread: Profiles [kind, step, channel].
-        strength: Relative strengths [kind, frequency, channel] of the frequencies above 0.
-        levels, volatilities: Distribution functions [kind, channel, cell + 1].
-        shocks: Distribution functions [channel, cell + 1] of what moves a step.
+        mean, spread, strength, levels, volatilities, shocks: What `Kind` has, of every kind.
         coupled, free: Covariances of each kind.
         order: Blocks of coordinates in the order of the covariances.
         single_mean: Means [label, single] of the scores of what a series has once: its single columns, then how many
             steps it has of each channel that may be missing.
         score_nodes: Quantiles [channel or single, node] of synthetic scores, which map to ranks.
-        single_missing: Share of series in which each single column is missing.
-        gaps: A packed gap model for each channel that may be missing.
-        length_shares: Distribution of lengths; empty when all series have one length.
     """
 
-    cells: np.ndarray
-    cumulative: np.ndarray
-    column_cells: np.ndarray
+    facts: Facts
     rotation: np.ndarray
     kind_share: np.ndarray
     mean: np.ndarray
@@ -222,55 +169,37 @@ class Model:
     order: np.ndarray
     single_mean: np.ndarray
     score_nodes: np.ndarray
-    single_missing: np.ndarray
-    gaps: np.ndarray
-    length_shares: np.ndarray
-
-    @classmethod
-    def of(
-        cls, marginals: list[Marginal], kinds: list[Kind], covariances: list[Covariance], **rest: np.ndarray
-    ) -> "Model":
-        """Returns the model of fitted parts; `rest` are the fields that are arrays already."""
-        return cls(
-            **joined_marginals(marginals),
-            mean=np.stack([kind.profile.mean for kind in kinds]),
-            spread=np.stack([kind.profile.spread for kind in kinds]),
-            strength=np.stack([kind.strengths.relative for kind in kinds]),
-            levels=np.stack([kind.levels.cumulative for kind in kinds]),
-            volatilities=np.stack([kind.volatilities.cumulative for kind in kinds]),
-            shocks=kinds[0].shocks.cumulative,
-            coupled=np.stack([covariance.coupled for covariance in covariances]),
-            free=np.stack([covariance.free for covariance in covariances]),
-            **rest,
-        )
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Returns the arrays by name, ready to be stored."""
-        return {field.name: np.ascontiguousarray(getattr(self, field.name)) for field in fields(self)}
+        own = {name: np.ascontiguousarray(getattr(self, name)) for name in _ARRAYS}
+        return {**self.facts.to_arrays(), **own}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> "Model":
         """Returns the model that `to_arrays` stored."""
-        return cls(**{field.name: arrays[field.name] for field in fields(cls)})
+        return cls(facts=Facts.from_arrays(arrays), **{name: arrays[name] for name in _ARRAYS})
 
     @property
     def marginals(self) -> list[Marginal]:
         """Distribution of each column."""
-        return split_marginals(self.cells, self.cumulative, self.column_cells)
+        return self.facts.marginals
 
     def kind(self, kind: int) -> Kind:
         """The road between coefficients and coordinates for one kind."""
-        return Kind(
-            Profile(self.mean[kind], self.spread[kind]),
-            Strengths(self.strength[kind]),
-            Distribution(self.levels[kind], LEVEL_EDGES),
-            Distribution(self.volatilities[kind], VOLATILITY_EDGES),
-            Shocks(self.shocks),
-        )
+        return Kind(*(getattr(self, field.name)[kind] for field in fields(Kind)))
 
     def covariance(self, kind: int) -> Covariance:
         """Covariances of one kind."""
         return Covariance(self.coupled[kind], self.free[kind])
+
+
+_ARRAYS = [field.name for field in fields(Model) if field.name != "facts"]
+
+
+def stacked(parts: Sequence[Kind] | Sequence[Covariance]) -> dict[str, np.ndarray]:
+    """Returns the arrays of all kinds as a model has them."""
+    return {field.name: np.stack([getattr(part, field.name) for part in parts]) for field in fields(parts[0])}
 
 
 def sample_kinds(
@@ -314,13 +243,13 @@ def sample_scores(
         road = model.kind(kind)
         around = basis.series(road.coefficients_of(coordinates, basis))
         if len(clock) > schema.num_steps:
-            around = _continued(around, schema, clock, model.covariance(kind), model.order, road, sampled, rng)
-        scores[rows] = road.profile.restore(around, clock)
+            around = _continued(around, schema, clock, model, kind, sampled, rng)
+        scores[rows] = road.mean[clock] + road.spread[clock] * around
     return scores @ np.linalg.inv(model.rotation), singles
 
 
 def repeated_steps(schema: Schema, steps: int) -> np.ndarray:
-    """Returns to which learned step each of so many steps belongs: beyond the last, the declared season continues.
+    """Returns to which learned step each step belongs: beyond the last, the declared season continues.
 
     Where there is a whole week of series with a day's season, weeks come again, so that a Monday follows a Sunday.
     """
@@ -337,23 +266,21 @@ def _continued(
     around: np.ndarray,
     schema: Schema,
     clock: np.ndarray,
-    covariance: Covariance,
-    order: np.ndarray,
-    road: Kind,
+    model: Model,
+    kind: int,
     sampled: np.ndarray,
     rng: np.random.Generator,
 ) -> np.ndarray:
     """Returns [series, step, channel] around the profile, window by window given the steps before it.
 
-    Every further window is drawn for the series' own level and volatility, with steps that might have come before it;
-    a linear function of where these differ from those that did come is added (Matheron's rule). How steps follow steps
-    is taken from windows of the model, a season or more after their beginning.
-
-    Args:
-        sampled: Coordinates [series, coordinate] of the first window.
+    Every further window is drawn for the series' own level and volatility, which coordinates `sampled` of the first
+    window hold, with steps that might have come before it; a linear function of where these differ from those that did
+    come is added (Matheron's rule). How steps follow steps is taken from windows of the model, a season or more after
+    their beginning.
     """
     basis, learned, channels = basis_of(schema), schema.num_steps, schema.num_channels
-    first = len(covariance.coupled) - channels * (len(order) - len(covariance.free))
+    road, covariance, order = model.kind(kind), model.covariance(kind), model.order
+    first = model.single_mean.shape[1]
     own = first + np.flatnonzero(np.repeat(order, channels) < 2)  # level and volatility
 
     def windows(known: np.ndarray) -> np.ndarray:
@@ -409,11 +336,9 @@ def respond(scores: np.ndarray, schema: Schema, fit_context: np.ndarray, context
     the context of the fit beyond the hour of the day. A regression per synthetic series costs no privacy.
     """
     design = _beyond_clock(fit_context.astype(np.float64), schema)
-    size = np.maximum((design**2).sum(0), 1e-9)
-    gram = design.T @ design + np.diag(_RIDGE * size)
+    gram = design.T @ design + np.diag(_RIDGE * np.maximum((design**2).sum(0), 1e-9))
     response = np.einsum("ct,sti->sci", np.linalg.solve(gram, design.T), scores[:, : len(design)], optimize=True)
-    again = fit_context[repeated_steps(schema, scores.shape[1])]
-    change = context.astype(np.float64) - again
+    change = context.astype(np.float64) - fit_context[repeated_steps(schema, scores.shape[1])]
     return scores + np.einsum("stc,sci->sti", change, response, optimize=True)
 
 
@@ -443,19 +368,16 @@ def sample_absence(
     Args:
         ranks: Of what a series has once [series, single].
     """
-    num_series, num_steps = len(scores), schema.num_steps
-    lengths = np.full(num_series, num_steps, dtype=np.int32)
-    if schema.time.min_steps is not None:
-        edges = length_edges(schema.time.min_steps, num_steps)
-        lengths = sample_lengths(model.length_shares, edges, num_steps, num_series, rng)
-    numbers = ranks[:, ranks.shape[1] - len(model.gaps) :]
-    missing = sample_missing(model.gaps, schema, scores[:, :num_steps], lengths, rng, numbers)
+    num_series, num_steps, facts = len(scores), schema.num_steps, model.facts
+    lengths = facts.sample_lengths(schema, num_series, rng)
+    numbers = ranks[:, ranks.shape[1] - len(facts.gap_model) :]
+    missing = facts.sample_missing(schema, scores[:, :num_steps], lengths, rng, numbers)
     whole, clock = np.full(num_series, num_steps), repeated_steps(schema, scores.shape[1])
     while missing.shape[1] < len(clock):  # whole series with as many observed steps go on
         ahead = np.arange(missing.shape[1], min(missing.shape[1] + clock.max() + 1, len(clock)))
         window = scores[:, :num_steps].copy()
         window[:, clock[ahead]] = scores[:, ahead]
-        own = sample_missing(model.gaps, schema, window, whole, rng, numbers)
+        own = facts.sample_missing(schema, window, whole, rng, numbers)
         missing = np.concatenate([missing, own[:, clock[ahead]]], axis=1)
     lengths = np.where(lengths == num_steps, len(clock), lengths).astype(np.int32)
     beyond = (np.arange(len(clock)) >= lengths[:, None])[:, :, None]

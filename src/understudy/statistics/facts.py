@@ -9,13 +9,13 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from understudy.data import Schema
+from understudy.data import Panel, Schema
 from understudy.privacy.grant import Grant
 from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics import gaps
 from understudy.statistics.columns import gappy_channels, missing_shares, num_labels, static_values
 from understudy.statistics.marginals import Marginal, joined_marginals, split_marginals
-from understudy.statistics.queries import ABSENCE, LABELS, MARGINALS, Queries
+from understudy.statistics.queries import ABSENCE, LABELS, MARGINALS, Held, Queries
 
 SHARES: Mapping[str, float] = {MARGINALS: 0.2, LABELS: 0.03, ABSENCE: 0.05}  # of mu²; the core gets the rest
 
@@ -64,10 +64,15 @@ class Facts:
         return gaps.sample_lengths(self.length_share, edges, schema.num_steps, num_series, rng)
 
     def sample_missing(
-        self, schema: Schema, scores: np.ndarray, lengths: np.ndarray, rng: np.random.Generator
+        self,
+        schema: Schema,
+        scores: np.ndarray,
+        lengths: np.ndarray,
+        rng: np.random.Generator,
+        ranks: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Returns True [series, step, channel] where a value is to be missing; scores are [series, step, channel]."""
-        return gaps.sample_missing(self.gap_model, schema, scores, lengths, rng)
+        """Returns True [series, step, channel] where a value is to be missing; see `gaps.sample_missing`."""
+        return gaps.sample_missing(self.gap_model, schema, scores, lengths, rng, ranks)
 
     def completed(
         self,
@@ -95,17 +100,26 @@ def shares_of(schema: Schema, *, marginals: bool) -> dict[str, float]:
     return {label: SHARES[label] for label in SHARES if wanted[label]}
 
 
-def buy(private: PrivateSeries, grant: Grant, parts: Mapping[str, float] | None = None) -> Facts:
+def buy(
+    private: PrivateSeries,
+    grant: Grant,
+    parts: Mapping[str, float] | None = None,
+    *,
+    held: Held | None = None,
+    prior: Panel | None = None,
+) -> Facts:
     """Releases every fact that the grant was charged for.
 
     Args:
         parts: For one of several parties: the facts of which it makes a part, with the factor by which the bound of
             the whole exceeds that of its part.
+        held: Who counts which columns; None counts all of them in one place.
+        prior: Public series towards whose statistics answers are drawn.
 
     Privacy: the bounds are those of `Queries`. Parts of several parties have the noise of the whole on every
     coordinate, so together they are the release that was charged.
     """
-    queries = Queries(private, grant)
+    queries = Queries(private, grant, prior)
     charged = {entry.label: 1.0 for entry in grant.plan.entries}
     wanted = charged if parts is None else {label: parts[label] for label in charged if label in parts}
     schema = queries.schema
@@ -114,8 +128,8 @@ def buy(private: PrivateSeries, grant: Grant, parts: Mapping[str, float] | None 
         gap_model, length_share = queries.part_of(wanted[ABSENCE]).release_absence()
     marginals: list[Marginal] = []
     totals = np.zeros(0)
-    if MARGINALS in wanted:
-        marginals, totals = queries.part_of(wanted[MARGINALS]).release_marginals(gap_model)
+    if held or MARGINALS in wanted:
+        marginals, totals = queries.part_of(wanted.get(MARGINALS, 1.0)).release_marginals(gap_model, held)
     label_share = queries.part_of(wanted[LABELS]).release_labels() if LABELS in wanted else np.ones(1)
     num_static = len([column for column in schema.static if column.name != schema.label])
     static_missing = np.zeros(num_static)

@@ -1,4 +1,4 @@
-"""Series made whole, one at a time: gaps and ends are filled from the same series and from nothing else."""
+"""Series made whole, one at a time, from the same series and nothing else; transforms; matrices as vectors."""
 
 import numpy as np
 from scipy.fft import dct, idct
@@ -64,3 +64,21 @@ def bands(num_steps: int) -> list[np.ndarray]:
     """Returns frequencies from 0 on that are likely to be alike, by octave."""
     octave = np.floor(np.log2(np.maximum(np.arange(num_steps), 0.5)))
     return [np.flatnonzero(octave == one) for one in np.unique(octave)]
+
+
+def num_pairs(size: int) -> int:
+    """Returns the length of the vector of one matrix."""
+    return size * (size + 1) // 2
+
+
+def triangle(matrices: np.ndarray) -> np.ndarray:
+    """Returns the upper triangles [matrix, pair]."""
+    return np.asarray(matrices[:, *np.triu_indices(matrices.shape[-1])])
+
+
+def symmetric(pairs: np.ndarray, size: int) -> np.ndarray:
+    """Inverse of `triangle`."""
+    rows, columns = np.triu_indices(size)
+    matrices = np.zeros((len(pairs), size, size))
+    matrices[:, rows, columns] = matrices[:, columns, rows] = pairs
+    return matrices

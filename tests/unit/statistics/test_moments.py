@@ -1,6 +1,6 @@
 import numpy as np
 
-from understudy.statistics.moments import num_pairs, symmetric, triangle
+from understudy.statistics.series import num_pairs, symmetric, triangle
 
 
 def test_symmetric_matrices_come_back_from_their_triangles() -> None:

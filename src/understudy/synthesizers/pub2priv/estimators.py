@@ -21,7 +21,6 @@ from itertools import pairwise
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import ndtr
 from scipy.stats import chi2
 
 from understudy.data import Continuous, Panel, Schema
@@ -34,9 +33,8 @@ from understudy.privacy.plan import noise_multipliers
 from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics import copula, gaps
 from understudy.statistics.columns import classes_of, static_values
-from understudy.statistics.copula import Model
-from understudy.statistics.moments import num_pairs, symmetric
-from understudy.statistics.series import filled, to_frequencies, to_steps, unit_length
+from understudy.statistics.copula import LEVEL_EDGES, Model, normal_of, numbers_of
+from understudy.statistics.series import filled, num_pairs, symmetric, to_frequencies, to_steps, unit_length
 from understudy.synthesizers.base import SampleRequest
 from understudy.synthesizers.pub2priv.context import Context, FeatureMap
 
@@ -162,7 +160,7 @@ class ContextCorrelation:
         ranks, marginals = copula.ranks_of(model.score_nodes[: schema.num_channels], scores), model.marginals
         values = np.stack([marginals[c].values_of(ranks[:, :, c]) for c in range(schema.num_channels)], axis=2)
         values = repeated(values, self.arrays[f"{self.label}.runs"], schema, rng)
-        single, shares = marginals[schema.num_channels :], model.single_missing
+        single, shares = marginals[schema.num_channels :], model.facts.static_missing
         static = static_values(schema, classes, once, single, shares, rng)
         return request.panel(schema, np.where(missing, np.nan, values), lengths, static)
 
@@ -450,7 +448,7 @@ class ContextRegression(ContextCorrelation):
         levels = np.zeros_like(means)  # normal scores, the profile of the class taken out
         for kind in np.unique(classes):
             here = classes == kind
-            levels[here] = model.kind(kind).levels.scores_of(means[here] / np.sqrt(self.schema.num_steps))
+            levels[here] = normal_of(means[here] / np.sqrt(self.schema.num_steps), model.levels[kind], LEVEL_EDGES)
         weighted = shortened(_LEVEL_WEIGHT * levels, _LEVEL_BOUND * np.sqrt(channels))
         directions = unit_length(to_frequencies(factors)[:, 1:][:, self.frequencies])
         both = np.concatenate([weighted, directions.reshape(len(levels), -1)], axis=1)
@@ -483,7 +481,7 @@ class ContextRegression(ContextCorrelation):
         coefficients = to_frequencies((factors - mean) / spread)
         for kind in np.unique(classes):
             here = classes == kind
-            numbers = self.model.kind(kind).levels.numbers_of(ndtr(levels[here]))
+            numbers = numbers_of(levels[here], self.model.levels[kind], LEVEL_EDGES)
             coefficients[here, 0] = numbers * np.sqrt(self.schema.num_steps)
         return np.asarray(mean + spread * to_steps(coefficients))
 

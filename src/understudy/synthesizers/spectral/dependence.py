@@ -15,8 +15,7 @@ import numpy as np
 from understudy.privacy.contributions import Products, SideBySide
 from understudy.statistics.copula import Covariance
 from understudy.statistics.counts import shrink
-from understudy.statistics.moments import num_pairs, symmetric
-from understudy.statistics.series import bands, dct_matrix
+from understudy.statistics.series import bands, dct_matrix, num_pairs, symmetric
 
 MAX_COUPLED = 1024
 _SLACK = 1.5  # clip radius² over its expectation for independent Gaussian coordinates

@@ -5,6 +5,7 @@ Functions named `…_of` or `…_vectors` say what a series contributes; `learni
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
@@ -20,16 +21,12 @@ from understudy.statistics.copula import (
     NUM_CELLS,
     SHOCK_EDGES,
     VOLATILITY_EDGES,
-    Distribution,
     Kind,
     Model,
-    Profile,
-    Shocks,
-    Strengths,
 )
 from understudy.statistics.counts import Expected, least_risk, nearest_distribution, shrink, smoothed_cumulative
 from understudy.statistics.marginals import SCORE_LIMIT
-from understudy.statistics.moments import num_pairs, symmetric, triangle
+from understudy.statistics.series import num_pairs, symmetric, triangle
 from understudy.synthesizers.sampling import num_pooled
 
 _POOL_SERIES = 4096
@@ -38,12 +35,7 @@ _POOL_SERIES = 4096
 def pooled_kinds(
     sums: np.ndarray, counts: np.ndarray, noise: float, doubt: float = np.inf
 ) -> list[tuple[np.ndarray, float]]:
-    """Returns (figures per series, their remaining noise) of each kind, drawn towards all kinds together.
-
-    Args:
-        sums: Released sums [kind, …], each with noise of standard deviation `noise`.
-        doubt: How far a kind's figure may be expected to lie from that of all.
-    """
+    """Returns (figures per series, their remaining noise) of each kind, drawn towards all kinds together."""
     pooled, pooled_noise = sums.sum(0) / counts.sum(), noise * np.sqrt(len(counts)) / counts.sum()
     settled = []
     for own, count in zip(sums, counts, strict=True):
@@ -106,8 +98,7 @@ _SIGNIFICANT = 5.0  # a valley counts when it is this many standard deviations o
 _SMALLEST_SIDE = 0.1  # share of the population on the thinner side of a split
 
 
-@dataclass(frozen=True)
-class Split:
+class Split(NamedTuple):
     """Series whose level in `channel` lies below `threshold` are one kind, the others another."""
 
     channel: int
@@ -120,12 +111,7 @@ def cells_of(numbers: np.ndarray, edges: np.ndarray) -> np.ndarray:
 
 
 def find_splits(noisy_votes: np.ndarray, noise: float, most: int) -> tuple[Split, ...]:
-    """Returns the deepest valleys between two modes of votes [channel, cell], at most one per channel.
-
-    Args:
-        noise: Standard deviation of the noise in each cell.
-        most: How many splits the population's size can bear; a public number.
-    """
+    """Returns the deepest valleys between two modes of votes [channel, cell], at most one per channel."""
     found = []
     for channel, votes in enumerate(noisy_votes):
         depth, threshold = _deepest_valley(votes, noise)
@@ -200,26 +186,19 @@ class Moments:
         radius = np.sqrt(max(SLACK, _SLACK_OF_CHANCE * num_channels * squared.sum()))
         return cls(basis, np.sqrt(squared), prior, float(radius))
 
-    @property
-    def number(self) -> int:
-        """Moments that are released of each channel."""
-        return self.weights.size
-
     def vectors(self, scores: np.ndarray) -> np.ndarray:
         """Returns [series, which · place · channel]: weighted coefficients of scores and of their centred squares."""
         parts = [self.basis.coefficients(part) for part in (scores, (scores**2 - 1) / np.sqrt(2))]
         weighted = np.stack(parts, axis=1) * self.weights[:, :, None]
         return shortened(weighted.reshape(len(scores), -1), self.radius)
 
-    def profiles(self, sums: np.ndarray, counts: np.ndarray, noise: float, num_groups: int) -> list[Profile]:
-        """Returns the profile of each kind: a mean of its own and the spread that all kinds share.
+    def profiles(
+        self, sums: np.ndarray, counts: np.ndarray, noise: float, num_groups: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Returns [kind, step, channel]: a mean of each kind and the spread that all kinds share, from released sums.
 
         The mean is that of all, then what sets the kinds of a label apart, then what sets a kind apart. A spread is
         expected to be even: the same at every step, whatever the mean.
-
-        Args:
-            sums: Released sums [kind, which · place · channel].
-            noise: Standard deviation of the noise of each.
         """
         heard = self.weights[:, :, None] > 0
         released = sums.reshape(len(counts), *self.weights.shape, -1)
@@ -235,7 +214,7 @@ class Moments:
         own = self.basis.denoise(squares - expected, noisy, self.prior[1])
         square = even + np.sqrt(2) * self.basis.series(own[None])[0]
         spread = np.sqrt(np.maximum(square, _SMALLEST_SPREAD**2))
-        return [Profile(one, spread) for one in mean]
+        return mean, np.broadcast_to(spread, mean.shape)
 
 
 def weight_of_one(radius: float, num_kinds: int) -> float:
@@ -268,18 +247,12 @@ def best_weights(prior: np.ndarray, typical: np.ndarray, noise: float) -> np.nda
 
 
 def denoise_nested(
-    sums: np.ndarray,
-    counts: np.ndarray,
-    noise: np.ndarray,
-    prior: np.ndarray,
-    sizes: tuple[int, ...],
-    basis: Basis,
+    sums: np.ndarray, counts: np.ndarray, noise: np.ndarray, prior: np.ndarray, sizes: tuple[int, ...], basis: Basis
 ) -> np.ndarray:
     """Returns mean coefficients [kind, place, channel]: of all units, then what sets a group of kinds apart, and so on.
 
     Args:
-        noise: Standard deviation of the noise of a sum, by place.
-        prior: Variance of a mean over populations, by place.
+        noise, prior: Standard deviation of the noise of a sum, and variance of a mean over populations, by place.
         sizes: How many neighbouring kinds make a group, from all of them down.
     """
     means = np.zeros_like(sums)
@@ -307,7 +280,7 @@ _NODES = np.exp(np.linspace(-14, 14, 113))  # of the integral over u
 _ROUNDS = 12
 
 
-def fit_strengths(mean_directions: np.ndarray, noise: float, basis: Basis) -> tuple[Strengths, np.ndarray]:
+def fit_strengths(mean_directions: np.ndarray, noise: float, basis: Basis) -> tuple[np.ndarray, np.ndarray]:
     """Returns the strengths behind noisy mean directions [place, channel], and the level's share of the energy.
 
     A subspace's mean amplitude is drawn towards the prior, and inside it a coefficient is the mean of as many
@@ -318,10 +291,10 @@ def fit_strengths(mean_directions: np.ndarray, noise: float, basis: Basis) -> tu
     settled = np.stack([_settled(own, noise, prior, basis.groups) for own in mean_directions.T], axis=1)
     energy = np.stack([energies_behind(own, basis.spread_out(basis.shares)) for own in settled.T], axis=1)
     if steps == 1:
-        return Strengths(np.zeros((0, channels))), np.ones(channels)
+        return np.zeros((0, channels)), np.ones(channels)
     relative = np.sqrt(energy[1:] / energy[1:].mean(axis=0))
     relative = np.maximum(relative, _SMALLEST_STRENGTH)
-    return Strengths(relative / np.sqrt((relative**2).mean(axis=0))), energy[0]
+    return relative / np.sqrt((relative**2).mean(axis=0)), energy[0]
 
 
 def _settled(noisy: np.ndarray, noise: float, prior: np.ndarray, groups: Sequence[np.ndarray]) -> np.ndarray:
@@ -387,12 +360,11 @@ def shock_votes(even: np.ndarray, edges: np.ndarray) -> np.ndarray:
     return shortened(shares.reshape(series * channels, -1), SHOCK_LENGTH).reshape(series, -1)
 
 
-def fit_shocks(sums: np.ndarray, count: float, noise: float, edges: np.ndarray) -> Shocks:
-    """Returns the distributions, with mean zero and variance one, behind released votes [channel, cell]."""
+def fit_shocks(sums: np.ndarray, count: float, noise: float, edges: np.ndarray) -> np.ndarray:
+    """Returns distribution functions, with mean zero and variance one, behind released votes [channel, cell]."""
     total = np.maximum(sums.sum(axis=1, keepdims=True), 0.1 * count)
     expected = [Expected(0.0, 0.1, 1.0, 0.2)] * len(sums)
-    found = fit_distribution(sums / total, noise / count, edges, SHOCK_EDGES, expected).cumulative
-    return Shocks(found)
+    return _distributions(sums / total, noise / count, edges, SHOCK_EDGES, expected)
 
 
 def fit_shapes(
@@ -401,46 +373,30 @@ def fit_shapes(
     noise: float,
     edges: tuple[np.ndarray, np.ndarray],
     level_shares: Sequence[np.ndarray],
-) -> tuple[list[Distribution], list[Distribution]]:
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Returns levels and volatilities of each kind from released votes [kind, which, channel, cell].
 
     Args:
         level_shares: Of the energy of each kind, by channel: what is expected of both before votes are counted.
     """
-    expected = [(_levels_behind(shares), _volatilities_behind(shares)) for shares in level_shares]
-    level, volatility = (
-        [
-            fit_distribution(*settled, edges[which], points, own[which])
-            for settled, own in zip(pooled_kinds(sums[:, which], counts, noise, _APART), expected, strict=True)
-        ]
-        for which, points in enumerate((LEVEL_EDGES, VOLATILITY_EDGES))
-    )
-    return level, volatility
+    settled = [pooled_kinds(sums[:, which], counts, noise, _APART) for which in (0, 1)]
+    levels, volatilities = [], []
+    for shares, level, volatility in zip(level_shares, *settled, strict=True):
+        deviation, rest = np.sqrt(np.maximum(shares, 1e-3)), 0.5 * np.log(np.maximum(1 - shares, 1e-3))
+        expected = [Expected(0.0, 0.1, float(own), 0.25) for own in deviation]
+        levels.append(_distributions(*level, edges[0], LEVEL_EDGES, expected))
+        middle = rest - _VOLATILITY_SPREAD**2
+        expected = [Expected(float(own), 0.3, _VOLATILITY_SPREAD, 0.5) for own in middle]
+        volatilities.append(_distributions(*volatility, edges[1], VOLATILITY_EDGES, expected))
+    return levels, volatilities
 
 
-def _levels_behind(level_shares: np.ndarray) -> list[Expected]:
-    return [Expected(0.0, 0.1, float(np.sqrt(max(share, 1e-3))), 0.25) for share in level_shares]
-
-
-def _volatilities_behind(level_shares: np.ndarray) -> list[Expected]:
-    middle = [0.5 * np.log(max(1 - share, 1e-3)) - _VOLATILITY_SPREAD**2 for share in level_shares]
-    return [Expected(float(one), 0.3, _VOLATILITY_SPREAD, 0.5) for one in middle]
-
-
-def fit_distribution(
-    noisy_shares: np.ndarray,
-    noise: float,
-    edges: np.ndarray,
-    points: np.ndarray,
-    expected: Sequence[Expected | None] | None = None,
-) -> Distribution:
-    """Returns the distributions at `points` behind noisy shares [channel, cell] of the cells between `edges`."""
-    expected = [None] * len(noisy_shares) if expected is None else expected
-    rows = [
-        smoothed_cumulative(shares, noise, edges, points, expected=own)
-        for shares, own in zip(noisy_shares, expected, strict=True)
-    ]
-    return Distribution(np.stack(rows), points)
+def _distributions(
+    noisy: np.ndarray, noise: float, edges: np.ndarray, points: np.ndarray, expected: Sequence[Expected]
+) -> np.ndarray:
+    """Returns distribution functions [channel, point] behind noisy shares [channel, cell] of cells between `edges`."""
+    rows = zip(noisy, expected, strict=True)
+    return np.stack([smoothed_cumulative(shares, noise, edges, points, expected=own) for shares, own in rows])
 
 
 def energy(kinds: list[Kind], counts: np.ndarray) -> np.ndarray:

@@ -114,7 +114,7 @@ class Spectral(Synthesizer):
         values = np.stack([marginals[c].values_of(ranks[:, :, c]) for c in range(schema.num_channels)], axis=2)
         labels = kinds // (len(model.kind_share) // num_labels(schema))
         single = marginals[schema.num_channels :]
-        static = static_values(schema, labels, once, single, model.single_missing, rng)
+        static = static_values(schema, labels, once, single, model.facts.static_missing, rng)
         values, static = rules.from_learned(inside_bounds(schema.channels, values), static, declared)
         if steps != declared.num_steps:
             declared = replace(declared, time=replace(declared.time, steps=steps), columns=())

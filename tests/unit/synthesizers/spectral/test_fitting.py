@@ -6,7 +6,7 @@ from scipy.special import ndtr
 
 from understudy.statistics.basis import Basis, _basis
 from understudy.statistics.copula import LEVEL_EDGES, NUM_CELLS, Profile, Strengths
-from understudy.statistics.moments import symmetric
+from understudy.statistics.series import symmetric
 from understudy.statistics.series import unit_length
 from understudy.synthesizers.spectral import fitting
 from understudy.synthesizers.spectral.fitting import EVEN_EDGES, Split
