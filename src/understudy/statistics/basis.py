@@ -15,10 +15,10 @@ from functools import lru_cache
 
 import numpy as np
 from scipy.fft import dct
-from scipy.special import chdtri, ndtri
 
 from understudy.data import Schema
 from understudy.data.timegrid import parse_frequency, season_steps
+from understudy.statistics.counts import loud_size, weights_of
 from understudy.statistics.series import to_frequencies, to_steps
 
 _MOST_WAVES = 24  # harmonics of a season that get exact waves
@@ -29,10 +29,6 @@ _HARMONICS = (0.14, 0.06, 0.05, 0.03, 0.01)  # by octave of the harmonic, halved
 _BETWEEN = (0.05, 0.04, 0.04, 0.03, 0.02)  # by octave above one wave a season, halved beyond
 _STILL, _FALL = 0.5, 0.65  # without a season: the level, and how an octave's share falls from one to the next
 _COMMON = {"level": 0.03, "season": 0.5, "slow": 0.1, "rest": 0.01}  # of the energy that all series have in common
-
-_FALSE = 0.02  # how often noise alone passes for a subspace
-_FALSE_LOUD = 0.01  # how often it passes for a loud coefficient somewhere; every series would have to carry that one
-_BELIEF = 2.0  # coefficients that the prior is worth
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -82,21 +78,11 @@ class Basis:
         Args:
             noise, prior: Standard deviation of the noise and expected variance, by place; places without either are 0.
         """
-        kept = np.zeros_like(noisy)
-        threshold = -ndtri(_FALSE_LOUD / 2 / noisy.size)  # Bonferroni: the universal threshold passes one fit in five
-        for places in self.groups:
-            places = places[np.isfinite(noise[places])]
-            if not len(places):
-                continue
-            unit = noisy[places] / noise[places, None]
-            bounded = np.clip(unit, -threshold, threshold)  # one loud coefficient does not make all heard
-            size, ratio = float((bounded**2).sum()), prior[places, None] / noise[places, None] ** 2
-            excess = max(size / unit.size - 1, 0.0)  # variance of what is heard, in units of its noise
-            if size <= chdtri(unit.size, _FALSE):
-                mine = unit.size * (ratio / (1 + ratio)) ** 2
-                excess = (_BELIEF * ratio + mine * excess) / (_BELIEF + mine)
-            weight = np.where(np.abs(unit) < threshold, excess / (1 + excess), 1.0)
-            kept[places] = weight * noisy[places]
+        kept, loud = np.zeros_like(noisy), loud_size(noisy.size)
+        for places in (group[np.isfinite(noise[group])] for group in self.groups):
+            if len(places):
+                own = noise[places, None]
+                kept[places] = weights_of(noisy[places] / own, loud, prior[places, None] / own**2) * noisy[places]
         return kept
 
 

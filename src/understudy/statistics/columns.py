@@ -38,22 +38,25 @@ def gappy_channels(schema: Schema) -> list[int]:
     return [place for place, channel in enumerate(schema.channels) if channel.missing]
 
 
+def static_places(schema: Schema) -> list[int]:
+    """Returns the places of static columns but the label."""
+    return [place for place, column in enumerate(schema.static) if column.name != schema.label]
+
+
 def single_columns(schema: Schema, with_context: bool) -> tuple[Channel, ...]:
     """Returns the columns with one value per series: static ones except the label, then context summaries."""
-    static = tuple(column for column in schema.static if column.name != schema.label)
     summaries: list[Channel] = []
     for channel in schema.context if with_context else ():
         low, high = channel.bounds
         for frequency in range(min(_CONTEXT_FREQUENCIES, schema.num_steps)):
             ends = (low, high) if frequency == 0 else (-(high - low), high - low)
             summaries.append(Continuous(f"{channel.name}~{frequency}", *ends))
-    return (*static, *summaries)
+    return (*(schema.static[place] for place in static_places(schema)), *summaries)
 
 
 def single_values(schema: Schema, static: np.ndarray, context: np.ndarray | None) -> np.ndarray:
     """Returns [series, single column] for `single_columns`; `context` is given when series have their own."""
-    kept = [place for place, column in enumerate(schema.static) if column.name != schema.label]
-    values = static[:, kept].astype(np.float64)
+    values = static[:, static_places(schema)].astype(np.float64)
     return values if context is None else np.concatenate([values, context_summary(context)], axis=1)
 
 
@@ -83,13 +86,11 @@ def static_values(
     rng: np.random.Generator,
 ) -> np.ndarray:
     """Returns [series, static]: the label as drawn, the other columns from their ranks [series, column]."""
-    static = np.empty((len(labels), len(schema.static)))
-    place = 0
-    for column, channel in enumerate(schema.static):
-        if channel.name == schema.label and schema.label_column is not None:
-            static[:, column] = np.where(labels < len(schema.label_column.categories), labels, np.nan)
-            continue
+    static, named = np.empty((len(labels), len(schema.static))), schema.label_column
+    if named is not None:
+        known = np.where(labels < len(named.categories), labels, np.nan)
+        static[:, [column.name for column in schema.static].index(named.name)] = known
+    for place, column in enumerate(static_places(schema)):
         values = marginals[place].values_of(ranks[:, place])
         static[:, column] = np.where(rng.random(len(labels)) < missing[place], np.nan, values)
-        place += 1
     return static

@@ -6,58 +6,37 @@ end mirrors what came before (`series.filled`), so absence leaves no trace in wo
 there are and how long series are is bought separately (`facts`) or left out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
-from scipy.special import ndtr
 
 from understudy.data import Channel, Panel, Schema
 from understudy.data.channels import num_codes
+from understudy.statistics.columns import static_places
 from understudy.statistics.marginals import Marginal
 from understudy.statistics.series import filled
 
 WORKING_BOUND = 4.0
 
 
-class Scale(Protocol):
-    """Takes one column of numbers to working scale and back."""
-
-    def to_working(self, values: np.ndarray) -> np.ndarray: ...
-
-    def to_values(self, working: np.ndarray) -> np.ndarray: ...
-
-
 @dataclass(frozen=True)
 class Linear:
-    """A column moved and stretched by public numbers; final, implements `Scale`."""
+    """A column moved and stretched by public numbers, kept within the working bounds."""
 
     centre: float
     width: float
 
-    def to_working(self, values: np.ndarray) -> np.ndarray:
-        """Returns (values − centre) / width, kept within the working bounds."""
+    def scores_of(self, values: np.ndarray) -> np.ndarray:
+        """Returns (values − centre) / width; missing values stay missing."""
         return np.clip((values - self.centre) / self.width, -WORKING_BOUND, WORKING_BOUND)
 
-    def to_values(self, working: np.ndarray) -> np.ndarray:
+    def values_at(self, scores: np.ndarray) -> np.ndarray:
         """Returns the values behind working numbers."""
-        return np.asarray(self.centre + self.width * np.clip(working, -WORKING_BOUND, WORKING_BOUND))
+        return np.asarray(self.centre + self.width * np.clip(scores, -WORKING_BOUND, WORKING_BOUND))
 
 
-@dataclass(frozen=True)
-class Scores:
-    """Normal scores by a released distribution; final, implements `Scale`."""
-
-    marginal: Marginal
-
-    def to_working(self, values: np.ndarray) -> np.ndarray:
-        """Returns normal scores; missing values stay missing."""
-        return self.marginal.scores_of(values)
-
-    def to_values(self, working: np.ndarray) -> np.ndarray:
-        """Returns the values at the ranks of normal scores."""
-        return self.marginal.values_of(ndtr(working))
+Scale = Linear | Marginal
 
 
 def by_bounds(column: Channel) -> Linear:
@@ -75,26 +54,19 @@ def by_public_values(column: Channel, values: np.ndarray) -> Linear:
 
 def linear_scales(schema: Schema, public: Panel | None) -> np.ndarray:
     """Returns [column, (centre, width)] of channels, then static columns but the label, from public facts."""
-    kept = [place for place, column in enumerate(schema.static) if column.name != schema.label]
-    columns = [*schema.channels, *(schema.static[place] for place in kept)]
+    columns = [*schema.channels, *(schema.static[place] for place in static_places(schema))]
     if public is None:
         scales = [by_bounds(column) for column in columns]
     else:
         values = [public.values[:, :, place] for place in range(schema.num_channels)]
-        values += [public.static[:, place] for place in kept]
+        values += [public.static[:, place] for place in static_places(schema)]
         scales = [by_public_values(column, own) for column, own in zip(columns, values, strict=True)]
     return np.array([[scale.centre, scale.width] for scale in scales], dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
-    """The way between a schema's columns and working scale.
-
-    Attributes:
-        schema: The contract of what is learned from.
-        channel_scales: One for each channel; not used for codes.
-        static_scales: One for each static column but the label.
-    """
+    """The way between a schema's columns and working scale; scales of channels, and of static columns but the label."""
 
     schema: Schema
     channel_scales: tuple[Scale, ...]
@@ -103,16 +75,14 @@ class Encoding:
     @classmethod
     def of(cls, schema: Schema, marginals: Sequence[Marginal], linear: np.ndarray) -> "Encoding":
         """Returns the encoding by released marginals, or by `linear` [column, (centre, width)] without any."""
-        scales: list[Scale] = [Scores(marginal) for marginal in marginals]
-        scales = scales or [Linear(float(centre), float(width)) for centre, width in linear]
-        num_static = len([column for column in schema.static if column.name != schema.label])
+        scales: list[Scale] = [*marginals] or [Linear(float(centre), float(width)) for centre, width in linear]
         first = schema.num_channels
-        return cls(schema, tuple(scales[:first]), tuple(scales[first : first + num_static]))
+        return cls(schema, tuple(scales[:first]), tuple(scales[first : first + len(static_places(schema))]))
 
     @property
     def static_columns(self) -> tuple[Channel, ...]:
         """Static columns but the label, which says the class of a series."""
-        return tuple(column for column in self.schema.static if column.name != self.schema.label)
+        return tuple(self.schema.static[place] for place in static_places(self.schema))
 
     @property
     def num_channels(self) -> int:
@@ -147,8 +117,7 @@ class Encoding:
 
         Privacy: private if the panel is; row by row.
         """
-        kept = [place for place, column in enumerate(self.schema.static) if column.name != self.schema.label]
-        raw = encode(panel.static[rows][:, kept], self.static_columns, self.static_scales)
+        raw = encode(panel.static[rows][:, static_places(self.schema)], self.static_columns, self.static_scales)
         return np.nan_to_num(raw).astype(np.float32)
 
     def values(self, series: np.ndarray) -> np.ndarray:
@@ -157,12 +126,11 @@ class Encoding:
 
     def ranked(self, series: np.ndarray) -> np.ndarray:
         """Returns one number per channel [series, step, channel] that grows with its value, for the gaps' ranks."""
-        parts, begin = [], 0
-        for column in self.schema.channels:
-            codes = num_codes(column)
-            own = series[..., begin : begin + (codes or 1)]
-            parts.append(own[..., 0] if codes is None else own.argmax(axis=-1) - (codes - 1) / 2)
-            begin += codes or 1
+        spans = _spans(self.schema.channels)
+        parts = [
+            series[..., begin] if codes is None else series[..., begin:end].argmax(axis=-1) - (codes - 1) / 2
+            for begin, end, codes in spans
+        ]
         return np.stack(parts, axis=-1)
 
     def static_values(self, static: np.ndarray) -> np.ndarray:
@@ -175,18 +143,16 @@ def encode(values: np.ndarray, columns: Sequence[Channel], scales: Sequence[Scal
     parts = []
     for place, (column, scale) in enumerate(zip(columns, scales, strict=True)):
         own, codes = values[..., place].astype(np.float64), num_codes(column)
-        parts.append(scale.to_working(own)[..., None] if codes is None else _one_hot(own, codes))
+        parts.append(scale.scores_of(own)[..., None] if codes is None else _one_hot(own, codes))
     return np.concatenate(parts, axis=-1) if parts else np.zeros((*values.shape[:-1], 0))
 
 
 def decode(working: np.ndarray, columns: Sequence[Channel], scales: Sequence[Scale]) -> np.ndarray:
     """Returns values [..., column] in the user's units."""
-    parts, begin = [], 0
-    for column, scale in zip(columns, scales, strict=True):
-        codes = num_codes(column)
-        own = working[..., begin : begin + (codes or 1)].astype(np.float64)
-        parts.append(scale.to_values(own[..., 0]) if codes is None else own.argmax(axis=-1).astype(np.float64))
-        begin += codes or 1
+    parts = []
+    for (begin, end, codes), scale in zip(_spans(columns), scales, strict=True):
+        own = working[..., begin:end].astype(np.float64)
+        parts.append(scale.values_at(own[..., 0]) if codes is None else own.argmax(axis=-1).astype(np.float64))
     return np.stack(parts, axis=-1) if parts else np.zeros((*working.shape[:-1], 0))
 
 
@@ -202,11 +168,13 @@ def width_of(columns: Sequence[Channel]) -> int:
     return sum(num_codes(column) or 1 for column in columns)
 
 
-def _code_groups(columns: Sequence[Channel]) -> tuple[tuple[int, int], ...]:
-    groups, begin = [], 0
+def _spans(columns: Sequence[Channel]) -> Iterator[tuple[int, int, int | None]]:
+    """Yields the first and last-plus-one working place of each column, and its number of codes."""
+    end = 0
     for column in columns:
-        codes = num_codes(column)
-        if codes is not None:
-            groups.append((begin, begin + codes))
-        begin += codes or 1
-    return tuple(groups)
+        begin, end = end, end + width_of([column])
+        yield begin, end, num_codes(column)
+
+
+def _code_groups(columns: Sequence[Channel]) -> tuple[tuple[int, int], ...]:
+    return tuple((begin, end) for begin, end, codes in _spans(columns) if codes is not None)

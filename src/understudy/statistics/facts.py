@@ -13,7 +13,7 @@ from understudy.data import Panel, Schema
 from understudy.privacy.grant import Grant
 from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics import gaps
-from understudy.statistics.columns import gappy_channels, missing_shares, num_labels, static_values
+from understudy.statistics.columns import gappy_channels, missing_shares, num_labels, static_places, static_values
 from understudy.statistics.marginals import Marginal, joined_marginals, split_marginals
 from understudy.statistics.queries import ABSENCE, LABELS, MARGINALS, Held, Queries
 
@@ -131,7 +131,7 @@ def buy(
     if held or MARGINALS in wanted:
         marginals, totals = queries.part_of(wanted.get(MARGINALS, 1.0)).release_marginals(gap_model, held)
     label_share = queries.part_of(wanted[LABELS]).release_labels() if LABELS in wanted else np.ones(1)
-    num_static = len([column for column in schema.static if column.name != schema.label])
+    num_static = len(static_places(schema))
     static_missing = np.zeros(num_static)
     if marginals and num_static:
         columns = queries.columns[schema.num_channels :][:num_static]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import betainc, ndtr, ndtri
+from scipy.stats import norm
 
 from understudy.data import Panel, Schema
 from understudy.privacy.contributions import Cells, Contributions, Rows, SideBySide, shortened
@@ -44,22 +45,14 @@ _MOST_TOGETHER, _MOST_RESPONSE, _ROUNDS = 0.999, 0.7, 30
 
 @dataclass(frozen=True, eq=False)
 class GapModel:
-    """Released facts on the gaps of some channels.
+    """Released facts on the gaps of some channels."""
 
-    Attributes:
-        numbers: Distribution [channel, cell] of the number of observed steps over `number_edges`.
-        ease: How easily each step [channel, step] is observed, in deviations of the latent number.
-        weight, memory: Part of the latent number that lasts, and its correlation from one step to the next.
-        together: Correlation [channel] of the latent number with one that all channels share.
-        response: Correlation [channel] of the latent number with the score.
-    """
-
-    numbers: np.ndarray
-    ease: np.ndarray
-    weight: np.ndarray
-    memory: np.ndarray
-    together: np.ndarray
-    response: np.ndarray
+    numbers: np.ndarray  # distribution [channel, cell] of the number of observed steps over `number_edges`
+    ease: np.ndarray  # how easily each step [channel, step] is observed, in deviations of the latent number
+    weight: np.ndarray  # part of the latent number that lasts
+    memory: np.ndarray  # and its correlation from one step to the next
+    together: np.ndarray  # correlation [channel] of the latent number with one that all channels share
+    response: np.ndarray  # correlation [channel] of the latent number with the score
 
     def packed(self) -> np.ndarray:
         """Returns one row per channel."""
@@ -93,12 +86,7 @@ class GapModel:
     def sample(
         self, ranks: np.ndarray, scores: np.ndarray, lengths: np.ndarray, rng: np.random.Generator
     ) -> np.ndarray:
-        """Returns True [series, step, channel] where a value is missing.
-
-        Args:
-            ranks: Of the number of observed steps [series, channel].
-            scores: Scores [series, step, channel], higher for higher values.
-        """
+        """Returns True [series, step, channel] where a value is missing, for ranks [series, channel] of numbers."""
         shape, steps = scores.shape, scores.shape[1]
         latent = np.stack([lasting(shape[:2], *own, rng) for own in zip(self.weight, self.memory, strict=True)], axis=2)
         part = (self.together**2 + 1e-9) / (self.together**2 + 1e-9).sum()
@@ -107,7 +95,7 @@ class GapModel:
         around = standard_within(scores, lengths)
         around -= around.mean(axis=0)
         order = np.sqrt(1 - self.response**2) * latent + self.response * around - self.ease.T
-        inside = (np.arange(steps) < lengths[:, None])[:, :, None]
+        inside = _inside(steps, lengths)
         place = np.where(inside, order, np.inf).argsort(axis=1).argsort(axis=1)
         wanted = np.rint(self.numbers_at(ranks) * (lengths / steps)[:, None])
         possible = (inside & (self.ease.T > _NEVER)).sum(axis=1)
@@ -137,8 +125,7 @@ def sample_missing(
     """Returns True [series, step, channel] where a value inside a synthetic series is to be missing.
 
     Args:
-        rows: Packed models of the channels that may be missing.
-        ranks: Of the numbers of observed steps [series, such channel]; None draws them apart.
+        ranks: Of the numbers of observed steps [series, channel that may be missing]; None draws them apart.
     """
     missing, gappy = np.zeros(scores.shape, dtype=bool), gappy_channels(schema)
     if not gappy or not len(rows):
@@ -190,17 +177,12 @@ def absence_bound(num_channels: int, edges: np.ndarray) -> float:
 
 
 def absence_votes(panel: Panel, channels: Sequence[int], edges: np.ndarray) -> SideBySide:
-    """Returns what all series say: votes for numbers and for the length, signs at all steps, what links steps.
-
-    Args:
-        edges: Lower ends of the cells for lengths; none where all series are equally long.
-    """
+    """Returns what all series say: votes for numbers and for the length, signs at all steps, what links steps."""
     length = [Cells.one_each(_cell(panel.lengths, edges)[:, None], len(edges))] if len(edges) else []
     if not channels:
         return SideBySide(length)
-    numbers, inside = number_edges(panel.num_steps), (np.arange(panel.num_steps) < panel.lengths[:, None])[:, :, None]
-    observed = ~np.isnan(panel.values[:, :, channels])
-    signs = np.where(inside, 2.0 * observed - 1, 0.0) / np.sqrt(panel.num_steps)
+    numbers, observed = number_edges(panel.num_steps), ~np.isnan(panel.values[:, :, channels])
+    signs = np.where(_inside(panel.num_steps, panel.lengths), 2.0 * observed - 1, 0.0) / np.sqrt(panel.num_steps)
     whole = filled(panel.values[:, :, channels], panel.lengths)
     linked = dynamics_of(observed, whole, panel.lengths).reshape(panel.num_series, -1)
     votes: list[Contributions] = [
@@ -213,8 +195,7 @@ def absence_votes(panel: Panel, channels: Sequence[int], edges: np.ndarray) -> S
 
 def dynamics_of(observed: np.ndarray, scores: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """Returns [series, figure, channel]: means over steps of (o − p) times the same at each lag, others', the score."""
-    inside = (np.arange(observed.shape[1]) < lengths[:, None])[:, :, None]
-    number = np.maximum(lengths, 1)[:, None]
+    inside, number = _inside(observed.shape[1], lengths), np.maximum(lengths, 1)[:, None]
     rest = np.where(inside, observed - (observed & inside).sum(axis=1, keepdims=True) / number[:, None], 0.0)
     figures = [(rest[:, lag:] * rest[:, : max(0, observed.shape[1] - lag)]).sum(axis=1) for lag in _LAGS]
     others = (rest.sum(axis=2, keepdims=True) - rest) / max(1, observed.shape[2] - 1)
@@ -224,20 +205,14 @@ def dynamics_of(observed: np.ndarray, scores: np.ndarray, lengths: np.ndarray) -
 
 def standard_within(scores: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """Returns scores [series, step, channel] around the mean of their series, with a mean square of at most one."""
-    inside = (np.arange(scores.shape[1]) < lengths[:, None])[:, :, None]
-    number = np.maximum(lengths, 1)[:, None, None]
+    inside, number = _inside(scores.shape[1], lengths), np.maximum(lengths, 1)[:, None, None]
     around = np.where(inside, scores - np.where(inside, scores, 0.0).sum(axis=1, keepdims=True) / number, 0.0)
     size = np.sqrt((around.astype(np.float64) ** 2).sum(axis=1, keepdims=True) / number)
     return np.asarray(around / np.maximum(size, 0.05))
 
 
 def gap_model(noisy: np.ndarray, noise: float, num_channels: int, running: np.ndarray, basis: Basis) -> GapModel:
-    """Returns the model behind noisy sums of `absence_votes`, without their ballot on lengths.
-
-    Args:
-        noise: Standard deviation of each sum.
-        running: How many series go on to each step.
-    """
+    """Returns the model behind noisy sums of `absence_votes`, of which `running` series go on to each step."""
     steps, edges = len(running), number_edges(len(running))
     parts = np.split(noisy, np.cumsum([num_channels * len(edges), steps * num_channels]))
     votes, (signs, linked) = parts[0].reshape(num_channels, -1), (own.reshape(-1, num_channels) for own in parts[1:])
@@ -327,7 +302,7 @@ def _linked(model: GapModel, linked: np.ndarray, noise: float) -> GapModel:
     likely = np.exp(-(misfit - misfit.min(axis=0)) / (2 * (noise**2 + _SIMULATION_ERROR**2)))
     weight, memory = np.einsum("mc,md->dc", likely / likely.sum(axis=0), _MEMORIES)
     share = np.append(number_edges(steps)[:-1] + 0.5, steps)[None] / steps
-    height = np.maximum((model.numbers * _density(ndtri(share.clip(1e-6, 1 - 1e-6)))).sum(axis=1), 0.02)
+    height = np.maximum((model.numbers * norm.pdf(ndtri(share.clip(1e-6, 1 - 1e-6)))).sum(axis=1), 0.02)
     excess = np.maximum(linked[lags] - drawn[0][lags], 0.0) * (channels - 1)
     excess = np.where(excess > _SIGNIFICANT * noise * (channels - 1), excess, 0.0)
     common = np.sqrt(excess / max(1, channels - 1))
@@ -372,5 +347,6 @@ def _cell(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
     return np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 1)
 
 
-def _density(normal: np.ndarray) -> np.ndarray:
-    return np.asarray(np.exp(-(normal**2) / 2) / np.sqrt(2 * np.pi))
+def _inside(steps: int, lengths: np.ndarray) -> np.ndarray:
+    """Returns True [series, step, 1] up to the end of each series."""
+    return np.asarray((np.arange(steps) < lengths[:, None])[:, :, None])

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.interpolate import PchipInterpolator
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from understudy.data import Binary, Categorical, Channel, Integer
-from understudy.statistics.counts import cumulative_of, smoothed_cumulative
-from understudy.statistics.tails import with_tails
+from understudy.statistics.counts import cumulative_of
+from understudy.statistics.shapes import smoothed_cumulative, with_tails
 
 SCORE_LIMIT = 3.5  # scores beyond it say no more than "extreme"
 _CELLS_PER_OCTAVE = {10: 0.003, 7: 0.006, 5: 0.04}  # and the standard error of F up to which
@@ -144,6 +144,10 @@ class Marginal:
         mass = np.diff(self.cumulative)[cells]
         inside = np.clip((ranks - self.cumulative[cells]) / np.where(mass > 0, mass, 1), 0, 1)
         return self.grid.left[cells] + inside * (self.grid.right - self.grid.left)[cells]
+
+    def values_at(self, scores: np.ndarray) -> np.ndarray:
+        """Returns the values at normal scores."""
+        return self.values_of(ndtr(scores))
 
 
 def joined_marginals(marginals: Sequence[Marginal]) -> dict[str, np.ndarray]:

@@ -3,7 +3,7 @@
 Every release is a `Statistic`: a function from a panel to one vector per series, and a bound that the border enforces.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -125,7 +125,8 @@ class Queries:
         weighs = np.minimum(1.0, _SLACK * (worths * typical) ** 2)  # squared, in votes
         loud = self.noise(label, float(np.sqrt(weighs.sum()))) / self.private.population / (worths * mean)
         numeric = np.array([num_codes(column) is None for column in columns])
-        many = numeric & (np.array(places) < self.schema.num_channels)  # whose votes go to many cells
+        moving = np.array(places) < self.schema.num_channels
+        many = numeric & moving  # whose votes go to many cells
         public = self.noise(label, float(np.sqrt(len(columns)))) / self.private.population
         own = public * _length(many & (public > _LITTLE))  # how many cells there are tells nothing of the series
         grids = [grid_of(column, float(each)) for column, each in zip(columns, own, strict=True)]
@@ -143,17 +144,11 @@ class Queries:
         parts = [np.array(part) for part in np.split(noisy, np.cumsum(sizes)[:-1])]
         for part in (own for own, each in zip(parts, spread, strict=True) if each):
             part[[0, -1]] /= _ATOMS
-        kinds = zip(columns, worths, places, sizes, strict=True)  # a channel has nothing to do with a single column
-        channels = self.schema.num_channels
-        keys: list[Hashable] = [
-            (declared_like(own), worth, place < channels, size) for own, worth, place, size in kinds
-        ]
-        alike = share_among(parts, noise, keys)
+        kinds = zip(map(declared_like, columns), worths, moving, sizes, strict=True)
+        alike = share_among(parts, noise, list(kinds))  # a channel has nothing to do with a single column
         at_bounds = np.where(spread, noise / _ATOMS, noise)
-        marginals = [
-            marginal_from(part, grid, noise, float(own))
-            for part, grid, own in zip(alike, grids, at_bounds, strict=True)
-        ]
+        counted = zip(alike, grids, at_bounds, strict=True)
+        marginals = [marginal_from(part, grid, noise, float(own)) for part, grid, own in counted]
         return marginals, np.array([part.sum() for part in parts])
 
     def release_labels(self) -> np.ndarray:

@@ -4,16 +4,7 @@ from scipy.special import ndtr
 
 from understudy.data import Time
 from understudy.statistics.basis import Basis, basis_of
-from understudy.statistics.copula import (
-    LEVEL_EDGES,
-    SHOCK_EDGES,
-    VOLATILITY_EDGES,
-    Distribution,
-    Kind,
-    Profile,
-    Shocks,
-    Strengths,
-)
+from understudy.statistics.copula import LEVEL_EDGES, SHOCK_EDGES, VOLATILITY_EDGES, Kind, evened, normal_of, numbers_of
 from understudy.statistics.counts import cumulative_of
 from understudy.synthesizers.contract.panels import plain_schema
 
@@ -28,14 +19,14 @@ def make_kind(steps: int, channels: int, seed: int = 0, tails: float = 1.0) -> K
         centre = (edges[0] + edges[-1]) / 2
         return cumulative_of(np.diff(ndtr((edges - centre) / deviation)))
 
+    spikes = cumulative_of(np.diff(ndtr(np.sign(SHOCK_EDGES) * np.abs(SHOCK_EDGES) ** tails)))
     return Kind(
-        Profile(rng.normal(size=(steps, channels)), rng.uniform(0.5, 1.5, (steps, channels))),
-        Strengths(relative),
-        Distribution(np.stack([bell(LEVEL_EDGES, 1.0)] * channels), LEVEL_EDGES),
-        Distribution(np.stack([bell(VOLATILITY_EDGES, 1.2)] * channels), VOLATILITY_EDGES),
-        Shocks(
-            np.stack([cumulative_of(np.diff(ndtr(np.sign(SHOCK_EDGES) * np.abs(SHOCK_EDGES) ** tails)))] * channels)
-        ),
+        mean=rng.normal(size=(steps, channels)),
+        spread=rng.uniform(0.5, 1.5, (steps, channels)),
+        strength=relative,
+        levels=np.stack([bell(LEVEL_EDGES, 1.0)] * channels),
+        volatilities=np.stack([bell(VOLATILITY_EDGES, 1.2)] * channels),
+        shocks=np.stack([spikes] * channels),
     )
 
 
@@ -79,8 +70,9 @@ def test_variances_are_those_of_drawn_coefficients() -> None:
 def test_steps_have_the_shocks_that_were_released() -> None:
     kind = make_kind(200, 1, tails=0.5)
     drawn = kind.coefficients_of(np.random.default_rng(0).standard_normal((2_000, 201, 1)), basis(200))
-    even = kind.strengths.evened(drawn[:, 1:], basis(200))[:, 1:]
+    even = evened(drawn[:, 1:], kind.strength, basis(200))[:, 1:]
     kurtosis = (even**4).mean() / (even**2).mean() ** 2
     assert kurtosis > 5  # normal numbers have 3
-    scores = kind.shocks.normal(kind.shocks.shocks(np.linspace(-3, 3, 61).reshape(1, 61, 1)))
+    numbers = numbers_of(np.linspace(-3, 3, 61)[:, None], kind.shocks, SHOCK_EDGES)
+    scores = normal_of(numbers, kind.shocks, SHOCK_EDGES)
     np.testing.assert_allclose(scores.ravel(), np.linspace(-3, 3, 61), atol=1e-6)

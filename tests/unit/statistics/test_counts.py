@@ -5,12 +5,11 @@ from scipy.special import ndtr
 from understudy.statistics.counts import (
     cumulative_of,
     nearest_distribution,
-    quiet_ends,
     share_among,
     shrink,
     smooth_by_risk,
-    smoothed_cumulative,
 )
+from understudy.statistics.shapes import quiet_ends, smoothed_cumulative
 
 CELLS = 48
 EDGES = np.linspace(-3.5, 3.5, CELLS + 1)
@@ -147,7 +146,7 @@ def test_inside_a_cell_mass_lies_where_the_bell_has_it() -> None:
     """One wide cell holds a whole narrow bell: halfway to its middle there is still next to nothing."""
     edges = np.array([-4.0, -2.0, 0.0, 2.0, 4.0])
     shares = np.diff(ndtr((edges - 1.0) / 0.5))
-    found = smoothed_cumulative(shares, 1e-6, edges, np.array([-4.0, 0.2, 1.0, 1.8, 4.0]))
+    found = smoothed_cumulative(shares, 0.01, edges, np.array([-4.0, 0.2, 1.0, 1.8, 4.0]))
     np.testing.assert_allclose(found, [0.0, ndtr(-1.6), 0.5, ndtr(1.6), 1.0], atol=0.05)
     even = np.interp([0.2, 1.8], edges, np.concatenate([[0], np.cumsum(shares)]))  # control: spread evenly
     assert abs(even[0] - ndtr(-1.6)) > 0.05

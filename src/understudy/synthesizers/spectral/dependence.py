@@ -29,17 +29,13 @@ class Coupling:
 
     Coordinates stand in this order: single columns, the channels of every coupled block, the channels of every free
     block. Coupled blocks are measured against each other, free ones within themselves only.
-
-    Attributes:
-        order: Blocks (level, volatility, frequencies), the coupled ones first.
-        cross_weight: Weight of a pair from two blocks, relative to a pair of the same one.
     """
 
     num_single: int
     num_channels: int
     num_coupled_blocks: int
-    order: np.ndarray
-    cross_weight: float
+    order: np.ndarray  # blocks (level, volatility, frequencies), the coupled ones first
+    cross_weight: float  # of a pair from two blocks, relative to a pair of the same one
 
     @property
     def num_coupled(self) -> int:
@@ -101,16 +97,12 @@ class Coupling:
 def choose_coupling(
     num_single: int, energy: np.ndarray, num_channels: int, *, clockless: bool, relative_noise: float
 ) -> Coupling:
-    """Decides from public numbers and the released spectrum which pairs to pay for.
+    """Decides from public numbers and the released spectrum [block] which pairs to pay for.
 
     Series with a clock (every one starts on the same Monday) have patterns locked to it, which couple frequencies
     across the spectrum: the strongest frequencies are coupled, as many as the noise lets one see. Series without a
     clock have almost none of that, so every frequency is coupled, at a low weight, and most of the budget stays
     with the pairs inside a frequency.
-
-    Args:
-        energy: Released strength [block].
-        relative_noise: Noise multiplier times influence, over the population.
     """
     num_blocks = len(energy)
     if clockless:
@@ -136,8 +128,6 @@ def fit_covariance(moments: np.ndarray, noise: float, coupling: Coupling, deviat
     """Returns the covariances behind noisy mean second moments.
 
     Args:
-        moments: Released vector over the number of series.
-        noise: Standard deviation of the noise of a moment inside a block.
         deviation: Standard deviations [frequency, channel] of the coefficients when series have no clock, so that
             correlations across frequencies are known up to the spectrum; None when they have one.
     """
@@ -220,10 +210,6 @@ def stationary_prior(correlation: np.ndarray, deviation: np.ndarray) -> np.ndarr
 
     A spectrum alone, turned back into time, would be mirrored at both ends of the window. Averaging its covariance
     along each lag makes it the same at every step; the correlations across frequencies follow.
-
-    Args:
-        correlation: Correlations [coordinate, coordinate], block by block: level, volatility, frequencies.
-        deviation: Standard deviation [block, channel] of the coefficients.
     """
     num_channels = deviation.shape[1]
     clock = np.delete(np.arange(len(correlation)), np.s_[num_channels : 2 * num_channels])  # without volatility

@@ -24,9 +24,10 @@ from understudy.statistics.copula import (
     Kind,
     Model,
 )
-from understudy.statistics.counts import Expected, least_risk, nearest_distribution, shrink, smoothed_cumulative
+from understudy.statistics.counts import least_risk, nearest_distribution, shrink
 from understudy.statistics.marginals import SCORE_LIMIT
 from understudy.statistics.series import num_pairs, symmetric, triangle
+from understudy.statistics.shapes import Expected, smoothed_cumulative
 from understudy.synthesizers.sampling import num_pooled
 
 _POOL_SERIES = 4096
@@ -364,7 +365,7 @@ def fit_shocks(sums: np.ndarray, count: float, noise: float, edges: np.ndarray) 
     """Returns distribution functions, with mean zero and variance one, behind released votes [channel, cell]."""
     total = np.maximum(sums.sum(axis=1, keepdims=True), 0.1 * count)
     expected = [Expected(0.0, 0.1, 1.0, 0.2)] * len(sums)
-    return _distributions(sums / total, noise / count, edges, SHOCK_EDGES, expected)
+    return _distributions((sums / total, noise / count), edges, SHOCK_EDGES, expected)
 
 
 def fit_shapes(
@@ -384,17 +385,18 @@ def fit_shapes(
     for shares, level, volatility in zip(level_shares, *settled, strict=True):
         deviation, rest = np.sqrt(np.maximum(shares, 1e-3)), 0.5 * np.log(np.maximum(1 - shares, 1e-3))
         expected = [Expected(0.0, 0.1, float(own), 0.25) for own in deviation]
-        levels.append(_distributions(*level, edges[0], LEVEL_EDGES, expected))
+        levels.append(_distributions(level, edges[0], LEVEL_EDGES, expected))
         middle = rest - _VOLATILITY_SPREAD**2
         expected = [Expected(float(own), 0.3, _VOLATILITY_SPREAD, 0.5) for own in middle]
-        volatilities.append(_distributions(*volatility, edges[1], VOLATILITY_EDGES, expected))
+        volatilities.append(_distributions(volatility, edges[1], VOLATILITY_EDGES, expected))
     return levels, volatilities
 
 
 def _distributions(
-    noisy: np.ndarray, noise: float, edges: np.ndarray, points: np.ndarray, expected: Sequence[Expected]
+    answer: tuple[np.ndarray, float], edges: np.ndarray, points: np.ndarray, expected: Sequence[Expected]
 ) -> np.ndarray:
-    """Returns distribution functions [channel, point] behind noisy shares [channel, cell] of cells between `edges`."""
+    """Returns distribution functions [channel, point] behind noisy shares [channel, cell], and their noise."""
+    noisy, noise = answer
     rows = zip(noisy, expected, strict=True)
     return np.stack([smoothed_cumulative(shares, noise, edges, points, expected=own) for shares, own in rows])
 

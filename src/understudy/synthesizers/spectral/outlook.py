@@ -16,11 +16,7 @@ _SURVIVES, _FAINT = 0.7, 0.3  # shares of the common rhythm
 
 
 def expected_shares(schema: Schema, guarantee: Guarantee, series: float) -> dict[str, float]:
-    """Returns the expected share of signal of each component.
-
-    Args:
-        series: Public number of series, over the number that one unit may change.
-    """
+    """Returns the expected share of signal of each component; `series` of public number, over those of a unit."""
     noise = noise_multipliers(guarantee, budget_shares(schema, guarantee))
     counted = max(own for label, own in noise.items() if label.startswith("marginals"))
     basis, channels = basis_of(schema), schema.num_channels
@@ -28,9 +24,8 @@ def expected_shares(schema: Schema, guarantee: Guarantee, series: float) -> dict
     error = cell * float(np.sqrt(max(grid_of(own, cell).num_cells for own in schema.channels))) / 2
     loud = noise["dependence"] / series
     clockless = schema.time.align == "relative" or not schema.unit.protects_a_person
-    coupling = choose_coupling(
-        num_singles(schema), np.ones(schema.num_steps + 1), channels, clockless=clockless, relative_noise=loud
-    )
+    even = np.ones(schema.num_steps + 1)
+    coupling = choose_coupling(num_singles(schema), even, channels, clockless=clockless, relative_noise=loud)
     return {
         "distributions": _heard(_DISTRIBUTION, error),
         "common rhythm": _rhythm(basis, channels, noise["profile"] / series),

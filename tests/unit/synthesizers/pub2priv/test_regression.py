@@ -17,8 +17,7 @@ from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics.gaps import LENGTH_EDGES
-from understudy.statistics.series import triangle
-from understudy.statistics.series import to_frequencies
+from understudy.statistics.series import to_frequencies, triangle
 from understudy.synthesizers import Release
 from understudy.synthesizers.contract.panels import make_panel, plain_schema, rich_schema
 from understudy.synthesizers.pub2priv import Pub2Priv

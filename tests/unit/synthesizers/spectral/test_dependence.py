@@ -8,8 +8,7 @@ from understudy.privacy.events import Gaussian
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
-from understudy.statistics.series import triangle
-from understudy.statistics.series import dct_matrix
+from understudy.statistics.series import dct_matrix, triangle
 from understudy.synthesizers.spectral import dependence
 from understudy.synthesizers.spectral.dependence import Coupling, Covariance
 

@@ -50,7 +50,7 @@ def test_cells_and_shares_follow_the_declared_population_and_not_the_units_that_
     plans = [Spectral().plan(lean_schema(population=size), LITTLE) for size in (FEW, Population(300), MANY)]
     assert plans[0] == plans[1]
     assert plans[0] != plans[2]
-    assert np.array_equal(other.arrays["gaps"], few[1].arrays["gaps"])  # made of answers, which are the same
+    assert np.array_equal(other.arrays["gap_model"], few[1].arrays["gap_model"])  # made of answers, which are the same
 
 
 def test_a_population_that_is_bought_gets_the_common_shares() -> None:

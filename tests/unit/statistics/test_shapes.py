@@ -5,7 +5,7 @@ from scipy.special import ndtr
 from understudy.data import Integer
 from understudy.statistics.counts import cumulative_of
 from understudy.statistics.marginals import Marginal, grid_of, marginal_from
-from understudy.statistics.tails import with_tails
+from understudy.statistics.shapes import with_tails
 
 EDGES = np.linspace(0, 20, 201)
 EXPONENTIAL, NOISE = np.diff(-np.exp(-EDGES)), 0.003
