@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from understudy_bench.__main__ import main
-from understudy_bench.adaln.diagnose import Norms, diagnose, ratios
+from understudy_bench.adaln.diagnose import Norms, conditioning_names, diagnose, ratios
 
 from tests.e2e.commands import run
 from understudy import simulate_households
@@ -15,7 +15,7 @@ from understudy.data import Panel
 from understudy.errors import InputError
 from understudy.synthesizers.dit import DiT
 from understudy.synthesizers.dit.pretraining import public_examples
-from understudy.synthesizers.dit.published import conditioning_names
+from understudy.synthesizers.dit.published import MaskedDiT
 from understudy.synthesizers.dit.recipe import Network, Recipe
 from understudy.training.clipping.engine import PerUnitClipper
 
@@ -28,6 +28,24 @@ def _public(number: int = 40) -> Panel:
 
 def _silent(*_: object) -> None:
     return None
+
+
+def test_conditioning_and_the_rest_share_a_gradient_without_overlap() -> None:
+    model = MaskedDiT(channels=2, width=16, depth=2, num_heads=4, num_classes=2)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.2)
+    values, shown = torch.randn(2, 3, 12, 2)
+    model(values, torch.arange(3), values, (shown > 0).float()).square().sum().backward()
+    names = conditioning_names(model)
+    squares = {name: parameter.grad.square().sum() for name, parameter in model.named_parameters()}
+    on_the_way = sum(square for name, square in squares.items() if name in names)
+    rest = sum(square for name, square in squares.items() if name not in names)
+    assert on_the_way > 0
+    assert rest > 0
+    assert float(on_the_way + rest) == pytest.approx(float(sum(squares.values())))
+    assert {name.split(".")[0] for name in squares} - {name.split(".")[0] for name in names} == {"embed", "predict"}
+    assert "blocks.0.condition.linear.weight" in names
+    assert "blocks.0.attention.project_in.weight" not in names
 
 
 def test_norms_of_a_part_are_those_of_every_units_own_backward() -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from understudy.data import Panel, Schema, read_panel, simulate_households, windows
 from understudy.errors import InputError
@@ -27,7 +28,7 @@ from understudy.report.figures import Drawing
 from understudy.synthesizers.base import Progress
 from understudy.synthesizers.dit.method import DiT
 from understudy.synthesizers.dit.pretraining import MIN_SERIES, public_examples
-from understudy.synthesizers.dit.published import MaskedDiT, conditioning_names
+from understudy.synthesizers.dit.published import MaskedDiT
 from understudy.synthesizers.dit.recipe import Tightness
 from understudy.training import DPSGDConfig, Optimisation, Task, UnitWindows, adam, train
 from understudy.training.clipping.engine import PerUnitClipper
@@ -160,6 +161,13 @@ def _watched(public: Panel, method: DiT, noise_multiplier: float, report: Callab
         optimisation=Optimisation(make=made, warm_up=recipe.warm_up_iterations), progress=report,
     )  # fmt: skip
     return Norms(clip=recipe.clipping_norm, **{name: np.concatenate(found) for name, found in watch.seen.items()})
+
+
+def conditioning_names(model: nn.Module) -> frozenset[str]:
+    """Returns names of θ_cond: parameters on the way from the condition to shift, scale and gate."""
+    makers = ("time.", "summary.", "label.")
+    names = (name for name, _ in model.named_parameters())
+    return frozenset(name for name in names if name.startswith(makers) or ".condition." in f".{name}")
 
 
 class _Watch:

@@ -14,7 +14,7 @@ from understudy.errors import UnderstudyError
 from understudy.evaluation.metric import PAPER, QUICK
 from understudy.synthesizers.pets import PETS
 from understudy.synthesizers.pets.recipe import PAPER as PUBLISHED
-from understudy.synthesizers.pets.recipe import PAPER_TRAFFIC, Recipe
+from understudy.synthesizers.pets.recipe import Recipe
 from understudy_bench.cells import Cells
 from understudy_bench.pets import data as pets_data
 from understudy_bench.pets.contest import CENTRAL, Contender, Contest, notes
@@ -24,6 +24,8 @@ from understudy_bench.result import Progress, Row, result
 PAPER_NAME = "PETS, delta = 1e-5"
 # PETS, section 4: C-FID of PETS with its own encoder as judge, and of what it compares with.
 _PAPER_HAR = {0.7: {"c_fid": 12.82}, 32.0: {"c_fid": 4.57}}
+TRAFFIC = (40.0, 35.0, 30.0, 25.0, 20.0, 15.0, 15.0, 10.0, 10.0, 10.0, *[5.0] * 51)  # appendix D, degrees
+PAPER_TRAFFIC = replace(PUBLISHED, iterations=61, schedule=TRAFFIC, lookahead=4, threshold=8.0)
 _PAPER_TRAFFIC = {0.7: {"c_fid": 3.38, "forecast_rmse": 0.98, "forecast_mae": 0.59}, 32.0: {"c_fid": 1.70}}
 _RIVALS_HAR = {("gs-wgan", 0.7): {"c_fid": 99.89}}
 _RIVALS_TRAFFIC = {("gs-wgan", 0.7): {"c_fid": 47.72}}

@@ -58,7 +58,7 @@ _MEASURED = 256  # series that the quantiles are measured on
 _UNKNOWN_RATE = 0.1  # of units in an iteration, where the population is not known before it is bought
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False)
 class Released:
     """A release put together again: what a trained network needs to be asked."""
 
@@ -213,12 +213,8 @@ class DiT(Synthesizer):
         """Returns what the arrays of a release describe."""
         model, bought = self.empty_network(schema, arrays[REFERENCE]), Facts.from_arrays(arrays)
         load_arrays(model, arrays, NETWORK)
-        return Released(
-            model=model.train(False),
-            facts=bought,
-            encoding=NormalScores(schema, tuple(bought.marginals), model.patch, arrays[_SCALES]),
-            denoising=self.denoising(schema, arrays[_AUTOCOVARIANCE]),
-        )
+        encoding = NormalScores(schema, tuple(bought.marginals), model.patch, arrays[_SCALES])
+        return Released(model.train(False), bought, encoding, self.denoising(schema, arrays[_AUTOCOVARIANCE]))
 
     def pack_shape(self, schema: Schema) -> dict[str, int]:
         """Returns what weights have to agree on with the run that starts from them."""

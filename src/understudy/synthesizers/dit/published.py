@@ -194,10 +194,3 @@ class MaskedDiT(nn.Module):
         output = self.predict(modulate(hidden, *self.condition(condition)))
         filled: Tensor = rearrange(output, "unit token (step c) -> unit (token step) c", step=self.patch)
         return filled
-
-
-def conditioning_names(model: nn.Module) -> frozenset[str]:
-    """Returns names of θ_cond: parameters on the way from the condition to shift, scale and gate."""
-    makers = ("time.", "summary.", "label.")
-    names = (name for name, _ in model.named_parameters())
-    return frozenset(name for name in names if name.startswith(makers) or ".condition." in f".{name}")

@@ -6,7 +6,7 @@ once, by many neighbours and with small variations; rules need several rounds to
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -16,7 +16,6 @@ from understudy.errors import InputError
 # Variation degrees as printed (appendices C and D). The library of Private Evolution, which the paper uses, counts the
 # first degree to the initial population: 21 printed degrees are 20 iterations.
 ACTIVITY = (25.0, 20.0, 20.0, 15.0, 15.0, 15.0, 10.0, 10.0, 10.0, 10.0, *[5.0] * 11)
-TRAFFIC = (40.0, 35.0, 30.0, 25.0, 20.0, 15.0, 15.0, 10.0, 10.0, 10.0, *[5.0] * 51)
 S3 = (40.0, 35.0, 30.0, 25.0, 20.0, 15.0, 10.0, 5.0, 5.0, 5.0, 5.0)  # of the ablation, Table 1
 _FEWEST, _MOST = 60, 2000  # candidates of a class, and of all classes together
 _VOTES_PER_NOISE = 1.0  # expected votes of a candidate, in standard deviations of the noise, of the default size
@@ -89,7 +88,6 @@ DEFAULT = Recipe()
 PAPER = Recipe(
     iterations=20, schedule=ACTIVITY[1:], lookahead=8, neighbours=1, threshold=4.0, as_published=True
 )  # appendix C, activities
-PAPER_TRAFFIC = replace(PAPER, iterations=61, schedule=TRAFFIC, lookahead=4, threshold=8.0)
 BY_START: Mapping[str, Recipe] = {
     "rules": DEFAULT,
     "public": Recipe(iterations=1, schedule=(10.0, 5.0), neighbours=15, threshold=0.5),  # fewer and smaller moves

@@ -81,7 +81,7 @@ class RuleBased:
     """Generates series as trend + season + local changes + noise (Eq. 2).
 
     Attributes:
-        preset: "rich" draws from the whole pool of ChatTS, "pets" from the paper's simpler one.
+        preset: "rich" draws from a pool after ChatTS, "pets" from the paper's simpler one.
         levels: "standard" leaves every channel at mean 0 and deviation 1; "spread" draws both from wide ranges; an
             array [row, channel, 2] of means and deviations of public series has rows drawn from it.
         season: Steps of the calendar's own season, such as 24 for hours; None as published.

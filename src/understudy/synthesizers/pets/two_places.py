@@ -78,10 +78,7 @@ class Message:
         if self.facts.get("pack") != load_pack(pack, PETS.name).sha256:
             raise InputError(f"The {self.kind} was made with another module pack. Give both sides the same one.")
         if self.facts.get("public") != (None if public is None else file_sha256(public)):
-            raise InputError(
-                f"The {self.kind} was made with other public series, or with none. Give --public the same file on both "
-                "sides, or on none."
-            )
+            raise InputError(f"The {self.kind} was made with other public series. Give both sides the same, or none.")
         return replace(method, pack=pack, public=None if public is None else str(public))
 
 
@@ -94,9 +91,7 @@ def open_run(
     """
     schema = panel.schema
     if method.selection != "votes":
-        raise InputError(
-            "selection: 'votes' is expected. One noisy mean needs no second place: use `understudy synth`."
-        )
+        raise InputError("selection: 'votes' is expected. One noisy mean needs one place: use `understudy synth`.")
     if method.pack == DOMAIN:
         raise InputError("pack: 'general' or a file is expected, of which both sides have a copy.")
     schema.require_declared()

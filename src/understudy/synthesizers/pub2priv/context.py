@@ -93,7 +93,7 @@ class Context:
         return standardised(self._numbers(context)).astype(np.float32)
 
     def check_at_rest(self, context: np.ndarray | None, name: str = "context") -> None:
-        """Refuses a public context that never moves, which teaches nothing. `name` is for the error."""
+        """Refuses a public context that never moves, which teaches nothing."""
         if self.ignored or context is None or context.size == 0 or self.schema.num_steps < 2:
             return
         if not (np.nan_to_num(np.nanmax(context, axis=-2) - np.nanmin(context, axis=-2)) > 0).any():
@@ -113,20 +113,17 @@ class Context:
             limit = "the range seen during the fit"
         slack = 1e-5 * np.maximum(np.maximum(abs(lows), abs(highs)), 1e-12)
         left = ((context < lows - slack) | (context > highs + slack)).reshape(-1, len(lows)).any(axis=0)
-        beyond = [channel.name for channel, outside in zip(self.schema.context, left, strict=True) if outside]
+        beyond = ", ".join(self.schema.context[place].name for place in np.flatnonzero(left))
         if beyond:
-            warnings.warn(
-                f"context: {', '.join(beyond)} leaves {limit}; the response of series there is extrapolated.",
-                stacklevel=2,
-            )
+            warnings.warn(f"context: {beyond} leaves {limit}; the response there is extrapolated.", stacklevel=2)
 
     def columns(self) -> list[tuple[int, tuple[float, float], int | None]]:
         """Returns (place, bounds, code) of every column that context is read as: one per code of a category."""
         columns: list[tuple[int, tuple[float, float], int | None]] = []
         for place, channel in enumerate(self.schema.context):
             codes = num_codes(channel) or 0
-            whole = [(place, channel.bounds, None)]
-            columns += [(place, (0.0, 1.0), code) for code in range(codes)] if codes > 2 else whole
+            own = [(place, (0.0, 1.0), code) for code in range(codes)]
+            columns += own if codes > 2 else [(place, channel.bounds, None)]
         return columns
 
     def _numbers(self, context: np.ndarray) -> np.ndarray:
@@ -228,11 +225,8 @@ def _table(path: Path, option: str) -> np.ndarray:
         table = pyarrow.parquet.read_table(path) if path.suffix == ".parquet" else pyarrow.csv.read_csv(path)
     except (pa.ArrowInvalid, OSError) as problem:
         raise InputError(f"{option}: '{path}' can't be read as a table (.csv, .parquet) or array (.npy).") from problem
-    numbers = [
-        column.cast(pa.float64()).to_numpy(zero_copy_only=False)
-        for column in table.columns
-        if pyarrow.types.is_floating(column.type) or pyarrow.types.is_integer(column.type)
-    ]
-    if not numbers:
+    kinds = pyarrow.types.is_floating, pyarrow.types.is_integer
+    columns = [column.cast(pa.float64()) for column in table.columns if any(kind(column.type) for kind in kinds)]
+    if not columns:
         raise InputError(f"{option}: '{path}' has no column of numbers. Expected a column for each public signal.")
-    return np.stack(numbers, axis=1)
+    return np.stack([column.to_numpy() for column in columns], axis=1)

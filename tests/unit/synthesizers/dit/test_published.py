@@ -7,7 +7,7 @@ import torch
 
 from understudy.errors import InputError
 from understudy.nn.diffusion import Diffusion, Prediction
-from understudy.synthesizers.dit.published import Bounds, DiTBlock, MaskedDiT, conditioning_names, shown_statistics
+from understudy.synthesizers.dit.published import Bounds, DiTBlock, MaskedDiT, shown_statistics
 
 
 def _model(**options: int) -> MaskedDiT:
@@ -68,21 +68,6 @@ def test_statistics_are_those_of_the_shown_entries() -> None:
     deviation = torch.tensor([1.0, 2.0, 8.0]).std(correction=0)
     assert found[:, 0].tolist() == pytest.approx([11 / 3, float(deviation), 1, 8, 8, 1, 0.75])
     assert found[:, 1].tolist() == pytest.approx([0, 0, 0, 0, 0, 0, 0])
-
-
-def test_conditioning_and_the_rest_share_a_gradient_without_overlap() -> None:
-    model, (noisy, time, values, shown) = _model(num_classes=2), _inputs()
-    model(noisy, time, values, shown).square().sum().backward()
-    names = conditioning_names(model)
-    squares = {name: parameter.grad.square().sum() for name, parameter in model.named_parameters()}
-    on_the_way = sum(square for name, square in squares.items() if name in names)
-    rest = sum(square for name, square in squares.items() if name not in names)
-    assert on_the_way > 0
-    assert rest > 0
-    assert float(on_the_way + rest) == pytest.approx(float(sum(squares.values())))
-    assert {name.split(".")[0] for name in squares} - {name.split(".")[0] for name in names} == {"embed", "predict"}
-    assert "blocks.0.condition.linear.weight" in names
-    assert "blocks.0.attention.project_in.weight" not in names
 
 
 def test_bounds_reach_every_block_and_the_last_layer() -> None:

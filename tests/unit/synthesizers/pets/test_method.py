@@ -24,7 +24,7 @@ from understudy.synthesizers.contract.checks import BUDGET, fit, new_ledger
 from understudy.synthesizers.contract.panels import make_panel, one_unit_more, plain_schema, rich_schema
 from understudy.synthesizers.pets import PETS
 from understudy.synthesizers.pets.published import Environment, Population, Vote, evolve
-from understudy.synthesizers.pets.recipe import TRAFFIC, Recipe
+from understudy.synthesizers.pets.recipe import Recipe
 from understudy.synthesizers.pets.voting import voters_of
 
 SMALL = Recipe(iterations=3, population=24, lookahead=1)
@@ -365,7 +365,7 @@ def test_a_public_table_that_is_not_there_is_refused_before_spending(tmp_path: P
 
 def test_the_outlook_says_when_noise_swamps_the_votes() -> None:
     schema = plain_schema(population=DeclaredPopulation(8549))
-    paper = Recipe(iterations=61, schedule=TRAFFIC, population=8549, neighbours=1)
+    paper = Recipe(iterations=61, schedule=(40.0, 5.0), population=8549, neighbours=1)
     swamped = PETS(scale="bounds", recipe=paper).outlook(schema, Guarantee(0.7, 1e-5))[0]
     assert "expected votes per bin 1, noise 40.4: this run would be guided by the public prior only" in swamped
     fine = PETS(selection="votes").outlook(schema, Guarantee(2.0, 1e-6))[0]
