@@ -56,9 +56,9 @@ class EncoderLayer(nn.Module):
 class TwoAxisLayer(nn.Module):
     """Entries [unit, step, feature, width] look along time, then along features; an axis of one is skipped."""
 
-    def __init__(self, *shape: int, dropout: float = 0.0) -> None:
+    def __init__(self, width: int, num_heads: int, feed_forward: int, dropout: float = 0.0) -> None:
         super().__init__()
-        self.over_time, self.over_features = (EncoderLayer(*shape, dropout) for _ in range(2))
+        self.over_time, self.over_features = (EncoderLayer(width, num_heads, feed_forward, dropout) for _ in range(2))
 
     def forward(self, x: Tensor, present: Tensor | None = None) -> Tensor:
         """Args: `present` [unit, step, feature] is False for entries that are not there."""
@@ -81,7 +81,7 @@ class KnowledgeTransformer(nn.Module):
         self.shape = {"width": width, "num_heads": num_heads, "depth": depth, "feed_forward": feed_forward}
         self.shape["most_steps"] = most_steps  # that it sees at once
         self.embed = nn.Linear(2, width)  # the value, and whether it was hidden
-        self.layers = nn.ModuleList(TwoAxisLayer(width, num_heads, feed_forward, dropout=dropout) for _ in range(depth))
+        self.layers = nn.ModuleList(TwoAxisLayer(width, num_heads, feed_forward, dropout) for _ in range(depth))
         self.summarise = nn.Linear(width, width)
         self.reconstruct = nn.Linear(width, 1)  # g_φ of section 5.1
 
