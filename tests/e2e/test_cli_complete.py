@@ -51,6 +51,19 @@ def test_gaps_are_filled_and_the_file_says_what_it_is(folder: Path, tmp_path: Pa
     assert json.loads((tmp_path / "whole.parquet.about.json").read_text())["level"] == 0.9
 
 
+def test_the_table_may_be_in_a_database(folder: Path, tmp_path: Path) -> None:
+    import duckdb
+
+    with duckdb.connect(tmp_path / "others.duckdb") as connection:
+        connection.execute(f"create table others as select * from '{folder}/others.parquet'")
+    made = []
+    for place, data in enumerate((folder / "others.parquet", f"duckdb:{tmp_path}/others.duckdb?table=others")):
+        outcome = run("impute", folder / "release", "--data", data, "--out", tmp_path / f"{place}.csv", "--seed", "1")
+        assert outcome.code == 0, outcome.err
+        made.append((tmp_path / f"{place}.csv").read_bytes())
+    assert made[0] == made[1]
+
+
 def test_series_that_were_learned_from_are_marked_internal(folder: Path, tmp_path: Path) -> None:
     arguments = (
         "--data",

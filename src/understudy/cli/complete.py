@@ -32,7 +32,7 @@ class Given:
     """What every filling needs."""
 
     release: Annotated[Path, typer.Argument(help="Release directory of a method that fills gaps, such as dit.")]
-    data: Annotated[Path, "Table of the series: .parquet, .csv, .arrow, .npz or .npy."]
+    data: Annotated[str, "Table of the series: .parquet, .csv, .arrow, .npz, .npy, a folder or a URL."]
     out: Annotated[Path, "File to write, with the table's columns and more; it must not exist yet."]
     schema: Annotated[Path | None, "Schema of the table, if its time axis is another. Default: the release's."] = None
     context: ContextFile = None
@@ -62,14 +62,14 @@ def forecast(
     output: Output,
     given: Given,
     horizon: Annotated[int, "Number of steps to forecast."],
-    ahead: Annotated[Path | None, "Table of public context of the forecast steps, by time."] = None,
+    ahead: Annotated[str | None, "Table of public context of the forecast steps, by time."] = None,
     quantile: Annotated[list[float] | None, "Quantile to forecast; may be repeated. Default: 0.05, 0.5, 0.95."] = None,
 ) -> None:
     """Forecast the steps after the end of each series, as quantiles; without --ahead, for any context there."""
     wanted = tuple(quantile or QUANTILES)
 
     def fill(opened: Release, panel: Panel, rng: np.random.Generator, progress: Progress) -> Panel:
-        known = None if ahead is None or horizon < 1 else _context_ahead(panel, existing(ahead, "--ahead"), horizon)
+        known = None if ahead is None or horizon < 1 else _context_ahead(panel, ahead, horizon)
         made = opened.forecast(
             panel, horizon, quantiles=wanted, num_draws=given.draws, context=known, rng=rng, progress=progress
         )
@@ -95,7 +95,7 @@ def _complete(
         table = None if given.context is None else existing_table(given.context, "--context")
         known = release.public_context if table is None and given.schema is None else table
         schema = _with_gaps(wanted, known is not None)
-        panel = read_panel(existing(given.data, "--data"), schema, context=known, allow_few_units=True)
+        panel = read_panel(existing_table(given.data, "--data"), schema, context=known, allow_few_units=True)
         if wanted.context and not schema.context:
             panel = replace(panel, schema=replace(schema, context=wanted.context))
         require_room(out, 32 * max(1, panel.values.size))
@@ -113,13 +113,15 @@ def _complete(
     output.result({"file": str(out), "about": str(note), **about}, did, str(about["says"]))
 
 
-def _context_ahead(panel: Panel, table: Path, horizon: int) -> np.ndarray:
+def _context_ahead(panel: Panel, table: str, horizon: int) -> np.ndarray:
     """Returns the context of the steps after the end of each series."""
     schema, ends = panel.schema, panel.lengths.astype(np.int64)
     if not schema.context or schema.time.align != "calendar":
         raise InputError("--ahead: a release with public context and series on one calendar is expected.")
     first = int(ends.min(initial=schema.num_steps))
-    known = read_context(table, schema, steps=int(ends.max(initial=first)) - first + horizon, first_step=first)
+    known = read_context(
+        existing_table(table, "--ahead"), schema, steps=int(ends.max(initial=first)) - first + horizon, first_step=first
+    )
     return np.asarray(known[(ends - first)[:, None] + np.arange(horizon)])
 
 

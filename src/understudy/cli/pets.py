@@ -33,7 +33,7 @@ _STATE, _RELEASE = "state.safetensors", "release"
 def vote(
     output: Output,
     files: Annotated[
-        list[Path], typer.Argument(help="Private table. Several files of one population are read one at a time.")
+        list[str], typer.Argument(help="Private table. Several files of one population are read one at a time.")
     ],
     schema: Annotated[Path, "Schema of the private table; the ledger is in the same folder."],
     out: Annotated[Path, "Ballot file to write. It is public and goes to the evolving side."],
@@ -59,7 +59,7 @@ def vote(
     if proposal is not None and epsilon is not None:
         raise InputError("--epsilon: a run is charged when it is opened, not when it votes. Omit it.")
     for path in files:
-        existing(path, "FILE")
+        existing_table(path, "FILE")
     for place, option in ((schema, "--schema"), (proposal, "--proposal"), (public, "--public")):
         if place is not None:
             existing(place, option)

@@ -17,7 +17,7 @@ from jaxtyping import Float32, Int64, UInt64
 from understudy.data.io import stores
 from understudy.data.io.arrow import encode, plain
 from understudy.data.io.context import ContextRows, align_context, given_context, merge_context, require_context
-from understudy.data.io.read import Grid, Tally, grid_of, panel_of, read_panel, roles, unit_column
+from understudy.data.io.read import Grid, Tally, grid_of, panel_of, read_panel, unit_column
 from understudy.data.io.sources import RowRange, Source, open_file, open_parquet, require_same_columns, unreadable
 from understudy.data.panel import Panel, concatenate, in_pieces
 from understudy.data.schema import Schema
@@ -261,7 +261,7 @@ class _File:
         """Yields the series, a chunk of whole units at a time; `with_context` takes public context from the file."""
         stores.require_unchanged(self.file, self.before)
         schema, source = self.schema, open_file(self.file, self.schema, name=self.name, rows=self.rows)
-        if schema.time.layout == "long" and roles(source, schema, with_context=False).unit is None:
+        if schema.time.layout == "long" and unit_column(source.columns, schema) is None:
             raise DataError(f"{source.name}: a table in partitions needs unit.column. Declare it in the schema.")
         chunks = whole_units(source, schema) if self.grouped else [_all_rows(source, schema)]
         for rows in filter(None, chunks):

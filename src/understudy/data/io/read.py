@@ -53,16 +53,6 @@ class Grid:
     context: ContextRows | None = None  # that the table itself holds
 
 
-@dataclass(frozen=True)
-class Roles:
-    """Which columns play which part in this table."""
-
-    unit: str | None  # None: all rows are of one series
-    series: str | None
-    counted: tuple[bool, ...]
-    with_context: bool
-
-
 def read_panel(source: Any, schema: Schema, *, context: Any = None, allow_few_units: bool = False) -> Panel:
     """Reads a table into a private panel, checking everything its schema declares.
 
@@ -230,38 +220,36 @@ def unit_column(columns: tuple[str, ...], schema: Schema) -> str | None:
     return schema.time.series_column or (FALLBACK_SERIES_COLUMN if FALLBACK_SERIES_COLUMN in columns else None)
 
 
-def roles(source: Source, schema: Schema, *, with_context: bool) -> Roles:
-    """Returns which columns play which part, refusing a table with other columns than the schema names."""
+def _require_columns(source: Source, schema: Schema, counted: list[bool], *, with_context: bool) -> None:
+    """Refuses a long table with other columns than the schema names."""
     time, unit = schema.time, unit_column(source.columns, schema)
     if unit is None and not (schema.unit.kind == "event" and schema.population.size == 1):
         raise DataError(
             "A long table needs unit.column, which says whose rows they are. Declare it in the schema; or, if the "
             "table is one series of which stretches of time are protected, unit.kind = 'event' and population = 1."
         )
-    counted = tuple(c.aggregate == "count" and c.name not in source.columns for c in schema.channels)
     measured = {c.name for c, count in zip(schema.channels, counted, strict=True) if not count}
     context = {c.name for c in schema.context}
     keys = {name for name in (unit, time.series_column, time.column) if name is not None}
     required = keys | measured | {c.name for c in schema.static} | (context if with_context else set())
     refuse_unknown_columns(source, required | context | set(schema.ignore), required)
-    series = time.series_column if time.series_column != unit else None
-    return Roles(unit, series, counted, with_context and bool(context))
 
 
 def _read_long(source: Source, schema: Schema, *, with_context: bool) -> Grid:
     """Reads a table with a row per series and step; `with_context` takes public context from it too."""
-    columns = roles(source, schema, with_context=with_context)
-    batches, context = [], []
+    counted = [c.aggregate == "count" and c.name not in source.columns for c in schema.channels]
+    _require_columns(source, schema, counted, with_context=with_context)
+    column, batches, context = unit_column(source.columns, schema), [], []
     for batch in source.batches:
-        batches.append(_compact(batch, schema, columns))
-        context += [context_part(batch, schema)] if columns.with_context else []
+        batches.append(_compact(batch, schema, column, counted))
+        context += [context_part(batch, schema)] if with_context else []
     if not batches:
         raise DataError(f"{source.name}: the table is empty. Expected rows.")
     rows = pa.Table.from_batches(batches).unify_dictionaries()
     del batches
     series, ids = _codes(rows, "unit")
     unit = np.arange(len(ids), dtype=np.int64)  # of each series
-    if columns.series is not None:
+    if "series" in rows.column_names:
         within, names = _codes(rows, "series")
         pairs, series = np.unique(series.astype(np.int64) * len(names) + within, return_inverse=True)
         unit = pairs // len(names)
@@ -271,28 +259,26 @@ def _read_long(source: Source, schema: Schema, *, with_context: bool) -> Grid:
         series, rows = series[order], pa.table({name: rows.column(name).to_numpy()[order] for name in numbers})
     step, lengths, origin = _place_rows(rows, series, len(unit), schema)
     return Grid(
-        values=_scatter(rows, series, step, lengths, schema, columns.counted),
+        values=_scatter(rows, series, step, lengths, schema, counted),
         lengths=lengths,
         unit=unit,
         static=_static(rows, series, len(unit), schema),
-        ids=None if columns.unit is None else np.array(ids.to_pylist(), dtype=object),
+        ids=None if column is None else np.array(ids.to_pylist(), dtype=object),
         origin=origin,
         context=merge_context(context, schema) if context else None,
     )
 
 
-def _compact(batch: pa.RecordBatch, schema: Schema, columns: Roles) -> pa.RecordBatch:
+def _compact(batch: pa.RecordBatch, schema: Schema, unit: str | None, counted: list[bool]) -> pa.RecordBatch:
     """Returns the keys of a batch as dictionaries, its times as ticks and its values as float32."""
-    compact: dict[str, pa.Array] = {}
-    if columns.unit is not None:
-        compact["unit"] = encode(batch.column(columns.unit), columns.unit, schema.unit.dtype)
-    else:
-        compact["unit"] = pa.array(np.zeros(batch.num_rows, dtype=np.int64)).dictionary_encode()
-    if columns.series is not None:
-        compact["series"] = encode(batch.column(columns.series), columns.series, "string")
+    series = schema.time.series_column
+    one = pa.array(np.zeros(batch.num_rows, dtype=np.int64)).dictionary_encode()
+    compact = {"unit": one if unit is None else encode(batch.column(unit), unit, schema.unit.dtype)}
+    if series not in (None, unit):
+        compact["series"] = encode(batch.column(series), str(series), "string")
     if schema.time.column is not None:
         compact["ticks"] = pa.array(to_ticks(batch.column(schema.time.column), schema.time))
-    measured = [(f"channel {i}", c) for i, c in enumerate(schema.channels) if not columns.counted[i]]
+    measured = [(f"channel {i}", c) for i, c in enumerate(schema.channels) if not counted[i]]
     for name, channel in (*measured, *((f"static {i}", c) for i, c in enumerate(schema.static))):
         compact[name] = pa.array(to_values(batch.column(channel.name), channel))
     return pa.RecordBatch.from_arrays(list(compact.values()), names=list(compact))
@@ -396,7 +382,7 @@ def _outside(time: Time) -> DataError:
 
 
 def _scatter(
-    rows: pa.Table, series: Rows, step: Rows, lengths: np.ndarray, schema: Schema, counted: tuple[bool, ...]
+    rows: pa.Table, series: Rows, step: Rows, lengths: np.ndarray, schema: Schema, counted: list[bool]
 ) -> Values:
     """Puts every row at its step; several rows of one step become one, by each channel's declared aggregate."""
     begins = np.concatenate([[True], (series[1:] != series[:-1]) | (step[1:] != step[:-1])])
