@@ -280,6 +280,14 @@ MUTANTS = (
         tests=(f"{DATABASES}::test_bad_rows_and_tables_are_refused_without_quoting_them[duckdb]",),
     ),
     Mutant(
+        name="what a store says is repeated",
+        why="stores quote names of files and keys when they refuse",
+        file="data/io/stores.py",
+        before="    except Exception:\n        raise _wrong_store(",
+        after="    except ZeroDivisionError:\n        raise _wrong_store(",
+        tests=(f"{DATABASES}::test_a_store_that_refuses_is_not_quoted",),
+    ),
+    Mutant(
         name="times without a zone read as UTC among others",
         why="rows of one unit come to lie at other hours, without a word",
         file="data/io/sources.py",
