@@ -260,17 +260,7 @@ def _told(column: Channel, told: Mapping[str, Any], kind: str | None) -> Channel
 
 def _schema_fields(facts: dict[str, Any]) -> dict[str, Any]:
     allowed = ("name", "label", "constraints", "ignore", "csv")
-    known = (
-        *allowed,
-        *Time.__dataclass_fields__,
-        "population",
-        "unit",
-        "time",
-        "bounds",
-        "categories",
-        "kinds",
-        "budget",
-    )
+    known = (*allowed, *Time.__dataclass_fields__, *(with_facts.__kwdefaults__ or {}))
     for key in facts:
         if key not in allowed:
             raise InputError(f"with_facts: '{key}' is no fact of a schema.{_nearest(key, known)}")

@@ -20,16 +20,12 @@ from understudy.data.table import ROWS_PER_PARTITION, default_partitions, unit_k
 from understudy.errors import DataError
 from understudy.files import whole_folder
 
+Progress = Callable[[str, float], None]  # a stage and the share that is done
 _MIXING = np.uint64(0x9E3779B97F4A7C15)  # spreads numbers that differ little
 
 
 def partition_by_unit(
-    source: Any,
-    schema: Schema,
-    folder: Path,
-    *,
-    num_partitions: int | None = None,
-    progress: Callable[[str, float], None] | None = None,
+    source: Any, schema: Schema, folder: Path, *, num_partitions: int | None = None, progress: Progress | None = None
 ) -> Path:
     """Writes a table as a folder of Parquet files that `open_table` reads without sorting; returns the folder.
 

@@ -35,6 +35,9 @@ _LARGE_BYTES = 2**28  # from here on, the row groups of a Parquet file are parti
 _REPARTITION = "`understudy data partition FILE --by-unit --out FOLDER` writes such a folder."
 
 
+Chosen = Callable[[Panel], Int64[np.ndarray, " unit"]]  # names units of a panel
+
+
 @runtime_checkable
 class Partition(Protocol):
     """A whole number of units of a table: a handle that can be sent to another process, not the rows."""
@@ -89,13 +92,7 @@ class Table:
         """Returns the table without some units, named by their identifiers."""
         return replace(self, partitions=tuple(_Without(partition, identifiers) for partition in self.partitions))
 
-    def sample_units(
-        self,
-        number: int,
-        rng: np.random.Generator,
-        *,
-        among: Callable[[Panel], Int64[np.ndarray, " unit"]] | None = None,
-    ) -> Panel:
+    def sample_units(self, number: int, rng: np.random.Generator, *, among: Chosen | None = None) -> Panel:
         """Returns at most `number` units, drawn at random `among` the units of each panel that it names (default: all).
 
         Never holds many more in memory.
@@ -396,9 +393,12 @@ def whole_units(source: Source, schema: Schema) -> Iterator[list[pa.RecordBatch]
 
 def _start_of_last(units: pa.ChunkedArray) -> int:
     """Returns the row at which the last unit begins."""
-    names = plain(units.combine_chunks())
-    others = np.flatnonzero(pc.fill_null(pc.not_equal(names, names[-1]), True))
-    return int(others[-1]) + 1 if len(others) else 0
+    for size in (2**16, len(units)):  # most units are short
+        tail = plain(units.slice(max(0, len(units) - size)).combine_chunks())
+        others = np.flatnonzero(pc.fill_null(pc.not_equal(tail, tail[-1]), True))
+        if len(others):
+            return len(units) - len(tail) + int(others[-1]) + 1
+    return 0
 
 
 def _all_rows(source: Source, schema: Schema) -> Iterator[pa.RecordBatch]:

@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Bool, Int64
+from jaxtyping import Bool
 
 from understudy.data.channels import is_event_like
 from understudy.data.constraints import ZeroWhen
@@ -115,10 +115,7 @@ def _check(schema: Schema, window_steps: int, stride: int) -> None:
 
 
 def _capped(
-    fits: Bool[np.ndarray, "series start"],
-    unit: Int64[np.ndarray, " series"],
-    cap: int,
-    rng: np.random.Generator | None,
+    fits: Bool[np.ndarray, "series start"], unit: np.ndarray, cap: int, rng: np.random.Generator | None
 ) -> Bool[np.ndarray, "series start"]:
     """Keeps at most `cap` windows of each unit."""
     series, start = np.nonzero(fits)
