@@ -14,6 +14,8 @@ _EXTRAS = {
     "matplotlib": ("Matplotlib", "report"),
     "jinja2": ("Jinja", "report"),
     "markdown_it": ("markdown-it", "report"),
+    "starlette": ("Starlette", "app"),
+    "uvicorn": ("uvicorn", "app"),
     "dask": ("Dask", "scale"),
     "distributed": ("Dask", "scale"),
     "fsspec": ("fsspec", "scale"),

@@ -32,6 +32,7 @@ _COMMANDS = {
     "methods": "List the methods: a line each, what they need, and their options.",
     "keys": "Make, list, export, rotate, trust and revoke the keys that sign certificates.",
     "data": "Make example data; partition large tables.",
+    "app": "Walk from a table to a release in a browser, on this machine only.",
     "demo": "Make invented homes, spend a budget on them, and show synthetic homes with their certificate.",
 }
 _ELSEWHERE = {
@@ -40,6 +41,7 @@ _ELSEWHERE = {
     "certificate": "verify",
     "compare": "evaluate",
     "report": "evaluate",
+    "app": "serve",
 }
 
 
@@ -58,7 +60,7 @@ def _loaded(name: str) -> Any:
         group.help, group.no_args_is_help = _COMMANDS[name], True
         return group
     alone = Commands(add_completion=False)
-    alone.command(name)(getattr(module, name))
+    alone.command(name)(getattr(module, "serve" if name == "app" else name))
     return typer.main.get_command(alone)
 
 

@@ -54,7 +54,7 @@ def shown(plan: Plan) -> list[RenderableType]:
         *plan.shared,
         f"epsilon {at_most(plan.epsilon, 4)} at delta {at_most(plan.delta)} per unit {plan.relation}; "
         f"{at_most(plan.replace_one_epsilon, 4)} per unit replaced",
-        f"Ledger: {left}. {plan.cost.sentence()}",
+        f"Ledger: {left}. {plan.cost_words}",
     ]
     if plan.releases:
         lines.append(table(*COLUMNS, rows=plan.rows()))

@@ -2,6 +2,7 @@
 
 import html
 import math
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Unpack
@@ -60,6 +61,7 @@ class Plan:
         why: Reasons for a method that was chosen from public facts.
         outlook: What public facts foretell about the method's series.
         ledger: What is left in the population's ledger; None where there is none yet.
+        cost: Minutes and memory; None where they were not asked for.
         schedule: How a budget is divided over several releases; the other figures are those of each.
     """
 
@@ -75,7 +77,7 @@ class Plan:
     releases: tuple[PlannedRelease, ...]
     outlook: tuple[str, ...]
     ledger: dict[str, Any] | None
-    cost: Expected
+    cost: Expected | None
     verdict: str
     simulation: Simulation | None
     schedule: Schedule | None = None
@@ -89,6 +91,11 @@ class Plan:
         """How the budget is divided over several releases, in words; nothing for one."""
         return () if self.schedule is None else (self.schedule.sentence(),)
 
+    @property
+    def cost_words(self) -> str:
+        """How long a run takes and how much memory it needs; nothing where that was not asked for."""
+        return "" if self.cost is None else self.cost.sentence()
+
     def rows(self) -> list[tuple[str, ...]]:
         """Returns each release with its mechanism, noise multiplier and signal to noise, as text."""
         figures = ((one, one.noise_multiplier, one.signal_to_noise) for one in self.releases)
@@ -96,19 +103,16 @@ class Plan:
 
     def _repr_html_(self) -> str:
         head = (f"Plan for '{self.population}': {self.units} units, method {self.method}", *self.why, self.unit)
-        lines = (*head, *self.shared, self.cost.sentence(), *self.outlook)
+        lines = (*head, *self.shared, self.cost_words, *self.outlook)
         told = "".join(f"<p>{html.escape(line)}</p>" for line in lines)
         return f"{told}{display.html_table(COLUMNS, self.rows())}<p><strong>{html.escape(self.verdict)}</strong></p>"
 
     def as_dict(self) -> dict[str, Any]:
         """Returns every figure as plain values."""
-        cost = self.cost
-        return asdict(self) | {
-            "seconds": cost.seconds,
-            "peak_mib": cost.peak_bytes / 2**20,
-            "fits": cost.fits,
-            "cost": cost.sentence(),
-        }
+        facts, cost = asdict(self) | {"cost": self.cost_words}, self.cost
+        if cost is not None:
+            facts |= {"seconds": cost.seconds, "peak_mib": cost.peak_bytes / 2**20, "fits": cost.fits}
+        return facts
 
 
 def plan(
@@ -123,6 +127,7 @@ def plan(
     simulate: bool = False,
     public: Path | None = None,
     context: Path | None = None,
+    timed: bool = True,
     progress: Progress = lambda stage, share: None,
     **options: Unpack[MethodOptions],
 ) -> Plan:
@@ -138,6 +143,7 @@ def plan(
         simulate: Whether several epsilons are tried on invented series.
         public: A public table to try them on instead, with its `context`.
         method: A name in `METHODS`, "auto" to choose from public facts, or a method that has its options.
+        timed: Whether minutes and memory are found, by trials on invented series that take seconds.
         options: How a method is configured that is called by its name; see `MethodOptions`.
     """
     declared, file = contract_of(schema)
@@ -156,12 +162,12 @@ def plan(
     size = assumed.population.size or 1
     ledger = None if file is None else existing_ledger(file.absolute().parent, declared)
     progress("timing", 0.0)
-    with expected_cost(own, assumed, guarantee, size) as finish:
+    with expected_cost(own, assumed, guarantee, size) if timed else nullcontext() as finish:
         spending = spending_plan(own, assumed, guarantee)
         outlook = (*own.outlook(assumed, guarantee), *doubts(own, assumed, guarantee, options.get("task", "series")))
         events, delta = spending.events, guarantee.delta
         paid = accounting.epsilon(events, delta), accounting.replace_one_epsilon(events, delta)
-        cost = finish(spending)
+        cost = None if finish is None else finish(spending)
     releases = tuple(_release(entry.label, entry.event, assumed, own.window_steps) for entry in spending.entries)
     foreseen = verdict(spending, releases)
     trial = None
