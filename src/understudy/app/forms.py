@@ -171,7 +171,8 @@ def values_of(document: Document) -> dict[str, str]:
         for field in section:
             if field.key not in values:
                 values[field.key] = _shown(_at(document, field.key))
-    values["constraints"] = toml({"constraints": document.get("constraints", [])}).strip()
+    rules = document.get("constraints")
+    values["constraints"] = toml({"constraints": rules}).strip() if rules else ""
     return values
 
 

@@ -272,6 +272,7 @@ def buy_run(ask: Ask) -> Response:
 
 def _price(ask: Ask, found: Any) -> dict[str, Any]:
     """Returns what a purchase costs, from public facts; refuses one that the ledger can't pay."""
+    from understudy.api.charging import check_budget
     from understudy.planning.choices import guarantee_for, require_budget
     from understudy.privacy.purchases import BuyBounds, BuyCategories, BuyPopulation
 
@@ -290,8 +291,7 @@ def _price(ask: Ask, found: Any) -> dict[str, Any]:
     guarantee = guarantee_for(found, tasks.number(ask["epsilon"], "epsilon"), None)
     purchase.check(found, guarantee)
     plan, ledger = purchase.plan(guarantee), ask.ledger(found)
-    if ledger is not None:
-        ledger.check(plan, label=purchase.label)
+    check_budget(ask.schema_path.parent, found, plan, purchase.label)
     left = found.budget.epsilon if ledger is None else ledger.remaining().epsilon
     return {
         "label": purchase.label,

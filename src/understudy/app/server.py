@@ -50,6 +50,7 @@ def serve(folder: Path, address: Address, announce: Callable[[str], None]) -> No
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((address.host, address.port))
+            listener.listen(100)  # a browser that follows the link at once waits instead of being refused
         except OSError as problem:
             raise InputError(
                 f"--listen, --port: a free address is expected ({problem.strerror}). Choose another."

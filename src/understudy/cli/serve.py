@@ -11,7 +11,7 @@ from understudy.cli.console import Output
 from understudy.errors import InputError
 from understudy.extras import require_extra
 
-PASSWORD = "UNDERSTUDY_APP_PASSWORD"
+VARIABLE = "UNDERSTUDY_APP_PASSWORD"
 
 
 def serve(
@@ -41,7 +41,7 @@ def serve(
                 f"--listen: {HERE} is expected, because at '{listen}' others may reach the app, your ledgers and your "
                 "internal pages. Add --others-can-reach-it if that is meant."
             )
-        password = os.environ.get(PASSWORD) or typer.prompt("Password", hide_input=True, confirmation_prompt=True)
+        password = os.environ.get(VARIABLE) or typer.prompt("Password", hide_input=True, confirmation_prompt=True)
     first = True
 
     def announce(link: str) -> None:
