@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +17,7 @@ class Started:
     """One server process on a project folder."""
 
     def __init__(self, folder: Path, *more: str, **variables: str) -> None:
-        self.folder, self.began = folder, time.monotonic()
+        self.folder, self.origin = folder, ""
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", **variables}
         command = [sys.executable, "-m", "understudy", "app", str(folder), *more]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
@@ -29,7 +28,9 @@ class Started:
 
     def link(self) -> str:
         """The next link, good for one browser."""
-        return self.links.get(timeout=60)
+        found = self.links.get(timeout=60)
+        self.origin = found.partition("/enter")[0]
+        return found
 
     def kill(self) -> None:
         """Ends it as a power cut would."""

@@ -377,12 +377,14 @@ def _gauge(found: Any, left: float, asked: float = 0.0) -> dict[str, Any]:
 def confirm(ask: Ask, problem: str = "") -> Response:
     """What will be charged, irrevocably."""
     from understudy.api.charging import check_budget
+    from understudy.api.holdouts import check_share
     from understudy.planning.choices import chosen, guarantee_for, spending_plan
 
     found = ask.schema()
     guarantee = guarantee_for(found, tasks.number(ask["epsilon"], "epsilon"), tasks.number(ask["delta"], "delta"))
     method, _ = chosen(found, method=ask["method"] or "auto")
     spending = spending_plan(method, found, guarantee)
+    check_share(tasks.number(ask["holdout"], "holdout"), found, allow_few_units=False)
     task = tasks.synth(ask.project, ask["at"], found, ask.given)
     check_budget(ask.schema_path.parent, found, spending, method.name)
     ledger = ask.ledger(found)

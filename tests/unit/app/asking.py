@@ -80,7 +80,9 @@ async def _asked(app: Any, method: str, target: str, headers: list[tuple[bytes, 
     messages = [{"type": "http.request", "body": one, "more_body": one is not chunks[-1]} for one in chunks]
 
     async def receive() -> Any:
-        return messages.pop(0) if messages else {"type": "http.disconnect"}
+        if not messages:
+            await asyncio.Event().wait()  # the browser stays
+        return messages.pop(0)
 
     async def send(message: Any) -> None:
         sent.append(message)
