@@ -2,6 +2,7 @@
 
 from tests.mutants import (
     accounting,
+    app,
     audits,
     baselines,
     border,
@@ -41,4 +42,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *audits.MUTANTS,
     *choosing.MUTANTS,
     *coins.MUTANTS,
+    *app.MUTANTS,
 )

@@ -7,6 +7,7 @@ import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -34,124 +35,21 @@ class Field:
     label: str
     example: str
     consequence: str
-    choices: tuple[str, ...] = ()
+    choices: Sequence[str] = ()
     number: bool = False
 
 
-FIELDS: dict[str, tuple[Field, ...]] = {
-    "Who is protected": (
-        Field(
-            "name", "Name of the population", "meters-2024", "Its ledger is found by this name, so it never changes."
-        ),
-        Field(
-            "population",
-            "Number of units",
-            "10000",
-            "From public knowledge, never counted in the table. More units drown less in the same noise.",
-            number=True,
-        ),
-        Field(
-            "count_epsilon",
-            "Or: ε at which to buy that number",
-            "0.1",
-            "Leave the number of units empty, and buy it below before anything else.",
-            number=True,
-        ),
-        Field(
-            "unit.kind",
-            "What one unit is",
-            "entity",
-            "entity protects everything about one person, home or account. event protects only a stretch of steps of "
-            "it. overlapping-window protects no person.",
-            ("entity", "event", "overlapping-window"),
-        ),
-        Field(
-            "unit.max_series",
-            "Most series of one unit",
-            "1",
-            "A table in which a unit has more is refused. A higher number is protected, and costs accuracy.",
-            number=True,
-        ),
-        Field(
-            "unit.event_steps",
-            "Length of a protected event, in steps",
-            "24",
-            "For event only. Longer events protect more and cost accuracy.",
-            number=True,
-        ),
-    ),
-    "Time": (
-        Field("time.frequency", "Distance between two steps", "1h", "Such as 15min, 1h, 1d or 1mo. Public."),
-        Field("time.start", "Time of the first step", "2024-01-01T00:00:00", "Rows before it are refused. Public."),
-        Field(
-            "time.steps",
-            "Steps of the longest series",
-            "168",
-            "Longer series hold more facts, which share the same budget.",
-            number=True,
-        ),
-        Field(
-            "time.min_steps",
-            "Fewest steps of a series",
-            "120",
-            "Leave empty if all series are complete. Shorter ones are refused.",
-            number=True,
-        ),
-        Field(
-            "time.align",
-            "Start of every series",
-            "calendar",
-            "calendar puts all series on one axis; relative starts each at its own first row.",
-            ("calendar", "relative"),
-        ),
-        Field(
-            "time.off_grid",
-            "Rows between two steps",
-            "refuse",
-            "refuse the table, or move such rows to the step before (floor) or the nearest one.",
-            ("refuse", "floor", "nearest"),
-        ),
-        Field("time.zone", "Time zone of times without one", "Europe/Paris", "Leave empty to take times as they are."),
-    ),
-    "The whole budget": (
-        Field(
-            "budget.epsilon",
-            "Total ε, for ever",
-            "3",
-            "All runs on these people together never exceed it. 1 is strict, 10 is weak.",
-            number=True,
-        ),
-        Field(
-            "budget.delta",
-            "Total δ",
-            "1e-6",
-            "Chance that the guarantee fails. Leave empty for 1/(100 · units).",
-            number=True,
-        ),
-        Field(
-            "budget.max_runs",
-            "Most runs, purchases included",
-            "5",
-            "δ is divided by it. It can be raised later only on the record.",
-            number=True,
-        ),
-        Field(
-            "budget.composition",
-            "How runs add up",
-            "basic",
-            "basic adds ε and δ. zcdp and rdp give more to series of many Gaussian runs.",
-            ("basic", "zcdp", "rdp"),
-        ),
-    ),
-    "Who answers for it": (
-        Field(
-            "label", "Column that samples can be asked by", "tariff", "A categorical column with one value a series."
-        ),
-        Field("issuer.name", "Organisation", "Example Energy", "Certificates print it."),
-        Field("issuer.purpose", "Purpose", "open research", "Certificates print it."),
-        Field("issuer.contact", "Contact", "privacy@example.org", "Certificates print it."),
-    ),
-}
+def _fields() -> dict[str, tuple[Field, ...]]:
+    """Returns the fields by the section that they stand in, as `fields.toml` has them."""
+    found: dict[str, tuple[Field, ...]] = {}
+    text = (files("understudy.app") / "fields.toml").read_text(encoding="utf-8")
+    for told in tomllib.loads(text)["fields"]:
+        section = told.pop("section")
+        found[section] = (*found.get(section, ()), Field(**told))
+    return found
+
+
+FIELDS = _fields()
 
 
 def read_document(path: Path) -> Document:

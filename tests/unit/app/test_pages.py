@@ -157,6 +157,22 @@ def test_more_than_the_budget_is_refused_in_the_words_of_the_ledger(browser: Bro
     assert price.status == 422
 
 
+def test_a_form_that_is_sent_twice_starts_one_run(
+    browser: Browser, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[list[str]] = []
+    monkeypatch.setattr("understudy.app.jobs.subprocess.Popen", lambda command, **_: begun.append(command))
+    monkeypatch.setenv("UNDERSTUDY_DEBUG", "1")
+    Project.at(project).choose("schema.toml", table="clinic.csv", context="")
+    form = {"once": "a" * 32, "epsilon": "1", "name": "clinic"}
+    answers = [browser.post("/run?at=schema.toml", form) for _ in range(2)]
+    assert {answer.goes_to for answer in answers} == {f"/jobs/{'a' * 32}"}
+    assert len(begun) == 1
+    task = all_jobs(Project.at(project))[0].task
+    assert task.command.startswith("understudy synth clinic.csv --schema schema.toml --epsilon 1.0")
+    assert "us.synthesize('clinic.csv', 'schema.toml', 1.0" in task.python
+
+
 def a_job(project: Path, **files: str) -> Job:
     """Returns a job as files alone tell it; no process belongs to it."""
     job = Job(Project.at(project), "b" * 32)
