@@ -10,7 +10,7 @@ from typing import Any
 from understudy.data import BudgetDeclaration, Schema
 from understudy.data.draft import NAMELESS
 from understudy.data.type_checks import require_argument
-from understudy.errors import InputError, LedgerError
+from understudy.errors import BudgetExceeded, InputError, LedgerError
 from understudy.planning.choices import existing_ledger, require_budget
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.charges import NOT_COVERED, declared
@@ -91,6 +91,8 @@ def charging(payer: Payer, schema: Schema) -> Iterator[Ledger]:
     before = ledger.head()
     try:
         yield ledger
+    except BudgetExceeded:  # nothing was charged; what the ledger recorded meanwhile is another run's
+        raise
     except BaseException as problem:
         try:
             if ledger.head() != before:

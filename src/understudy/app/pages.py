@@ -385,7 +385,8 @@ def confirm(ask: Ask, problem: str = "") -> Response:
     method, _ = chosen(found, method=ask["method"] or "auto")
     spending = spending_plan(method, found, guarantee)
     check_share(tasks.number(ask["holdout"], "holdout"), found, allow_few_units=False)
-    task = tasks.synth(ask.project, ask["at"], found, ask.given)
+    once = ask["once"] if problem else _once()
+    task = tasks.synth(ask.project, ask["at"], found, ask.given | {"once": once})
     check_budget(ask.schema_path.parent, found, spending, method.name)
     ledger = ask.ledger(found)
     left = found.budget.epsilon if ledger is None else ledger.remaining().epsilon
@@ -399,7 +400,7 @@ def confirm(ask: Ask, problem: str = "") -> Response:
         delta=guarantee.delta,
         gauge=_gauge(found, left, spending.epsilon()),
         odds=pictures.sentence(spending.epsilon(), guarantee.delta, "added or removed"),
-        once=ask["once"] if problem else _once(),
+        once=once,
         problem=problem,
         given={name: ask[name] for name in ("epsilon", "delta", "method", "holdout", "num_series")},
     )
@@ -429,7 +430,7 @@ def job(ask: Ask) -> Response:
 
 def _standing(ask: Ask, found: Job) -> dict[str, Any]:
     task, state = found.task, found.state
-    charges = found.charges() if state in ("stopped", "failed", "lost") else None
+    charges = found.charges() if state == "lost" else None
     made = bool(task.makes) and (ask.project.folder / task.makes).exists()
     return {
         "job": found, "task": task, "state": state, "progress": found.progress, "charges": charges, "made": made,
@@ -586,18 +587,19 @@ def verify_release(ask: Ask) -> Response:
 def work_on_release(ask: Ask) -> Response:
     """Starts an evaluation, an audit, a comparison, or more samples."""
     others = [value for name, value in sorted(ask.given.items()) if name.startswith("other.")]
+    run_name = hashlib.sha256(f"{ask['once']} {ask['work']}".encode()).hexdigest()[:32]  # one form, several works
+    given = ask.given | {"once": run_name}
     works: dict[str, Callable[[], Task]] = {
-        "evaluate": lambda: tasks.evaluate(ask.project, ask["at"], ask.given),
-        "audit": lambda: tasks.audit(ask.project, ask["at"], ask.given),
-        "sample": lambda: tasks.sample(ask.project, ask["at"], ask.given),
-        "compare": lambda: tasks.compare(ask.project, [ask["at"], *others], ask.given),
+        "evaluate": lambda: tasks.evaluate(ask.project, ask["at"], given),
+        "audit": lambda: tasks.audit(ask.project, ask["at"], given),
+        "sample": lambda: tasks.sample(ask.project, ask["at"], given),
+        "compare": lambda: tasks.compare(ask.project, [ask["at"], *others], given),
     }
     if ask["work"] not in works:
         raise InputError(f"work: one of {', '.join(works)} is expected.")
     if not _BATCH.fullmatch(ask["once"]):
         raise InputError("once: the form is incomplete. Load the page again.")
-    name = hashlib.sha256(f"{ask['once']} {ask['work']}".encode()).hexdigest()[:32]  # one form starts several works
-    return _to(f"/jobs/{Job.start(ask.project, name, works[ask['work']]()).name}")
+    return _to(f"/jobs/{Job.start(ask.project, run_name, works[ask['work']]()).name}")
 
 
 # --- 7. Ledger, keys, verify ------------------------------------------------------------------------------------------

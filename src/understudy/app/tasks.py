@@ -24,7 +24,7 @@ def synth(project: Project, schema_name: str, schema: Schema, given: dict[str, s
     """A run: charge, learn, write a release."""
     tables = project.tables_of(schema_name)
     path = project.existing(schema_name)
-    release = project.name(project.unused(path, f"{_plain(schema.name)}-release"))
+    release = _beside(project, path, f"{_plain(schema.name)}-release", given)
     arguments = {
         "data": _named(project, tables["table"], "table"),
         "schema": schema_name,
@@ -60,7 +60,7 @@ def synth(project: Project, schema_name: str, schema: Schema, given: dict[str, s
 def buy(project: Project, schema_name: str, schema: Schema, given: dict[str, str]) -> Task:
     """A purchase of one fact for the schema."""
     fact, path = given.get("fact", ""), project.existing(schema_name)
-    out = project.name(project.unused(path, _stem(path), ".toml"))
+    out = _beside(project, path, f"schema-with-{_plain(fact)}", given, ".toml")
     words = ["buy", fact, _named(project, project.tables_of(schema_name)["table"], "table"), "--schema", schema_name]
     if fact in ("bounds", "categories"):
         words += ["--column", given.get("column", "")]
@@ -78,14 +78,14 @@ def simulate(schema_name: str, epsilon: str, method: str) -> Task:
 
 def evaluate(project: Project, release: str, given: dict[str, str]) -> Task:
     """Scores of a release against the real table. Internal."""
-    out = project.name(project.unused(project.existing(release), f"{Path(release).name}-evaluation", ".html"))
+    out = _beside(project, project.existing(release), f"{Path(release).name}-evaluation", given, ".html")
     words = ["evaluate", release, *_real(project, release, given), "--suite", "general", "--report", out]
     return _command(words, f"Compare {release} with the real series", makes=out, internal=True)
 
 
 def audit(project: Project, release: str, given: dict[str, str]) -> Task:
     """Attacks on a release within a time. Internal."""
-    work = project.name(project.unused(project.existing(release), f"{Path(release).name}-audit"))
+    work = _beside(project, project.existing(release), f"{Path(release).name}-audit", given)
     minutes = number(given.get("minutes", "") or "1", "minutes")
     more = ["--budget-minutes", f"{minutes:g}", "--work", work]
     return _command(["audit", release, *_real(project, release, given), *more], f"Attack {release}", internal=True)
@@ -96,7 +96,7 @@ def compare(project: Project, releases: list[str], given: dict[str, str]) -> Tas
     named = [project.name(project.existing(release)) for release in releases]
     if not named:
         raise InputError("release: two to six releases are expected. Choose them.")
-    out = project.name(project.unused(project.existing(named[0]), "comparison", ".html"))
+    out = _beside(project, project.existing(named[0]), "comparison", given, ".html")
     words = ["compare", *named, *_real(project, named[0], given), "--report", out]
     return _command(words, f"Compare {len(named)} releases", makes=out, internal=True)
 
@@ -104,7 +104,7 @@ def compare(project: Project, releases: list[str], given: dict[str, str]) -> Tas
 def sample(project: Project, release: str, given: dict[str, str]) -> Task:
     """More series from a release, free of charge."""
     suffix = ".csv" if given.get("format") == "csv" else ".parquet"
-    out = project.name(project.unused(project.existing(release), f"{Path(release).name}-samples", suffix))
+    out = _beside(project, project.existing(release), f"{Path(release).name}-samples", given, suffix)
     words = ["sample", release, "--out", out]
     for name, option in (("num_series", "--n"), ("label", "--label"), ("start", "--start"), ("context", "--context")):
         if given.get(name, "").strip():
@@ -138,6 +138,11 @@ def _real(project: Project, release: str, given: dict[str, str]) -> list[str]:
     return words
 
 
+def _beside(project: Project, path: Path, stem: str, given: dict[str, str], suffix: str = "") -> str:
+    """Returns the name of what a run makes; it ends in the run's own, so that two runs never meet in one place."""
+    return project.name(path.with_name(f"{stem}-{given.get('once', '')[:6]}{suffix}"))
+
+
 def _named(project: Project, text: str, what: str) -> str:
     """Returns a path as a command takes it; one that looks like an option is written so that it does not."""
     if not text.strip():
@@ -151,8 +156,3 @@ def _plain(name: str) -> str:
         "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in name).strip("-")[:60]
         or "population"
     )
-
-
-def _stem(path: Path) -> str:
-    stem, _, number = path.stem.rpartition("-")
-    return stem if stem and number.isdigit() else path.stem
