@@ -4,6 +4,7 @@ import ipaddress
 import socket
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -13,7 +14,7 @@ import uvicorn
 from understudy.app.door import Door
 from understudy.app.pages import application
 from understudy.app.project import Project
-from understudy.errors import InputError
+from understudy.errors import InputError, Stopped
 
 HERE = "127.0.0.1"
 
@@ -71,7 +72,8 @@ def serve(folder: Path, address: Address, announce: Callable[[str], None]) -> No
         server = uvicorn.Server(settings)
         threading.Thread(target=_load_the_rest, daemon=True).start()
         announce(door.link)
-        server.run(sockets=[listener])
+        with suppress(Stopped):  # Ctrl-C is how it ends
+            server.run(sockets=[listener])
 
 
 def _load_the_rest() -> None:
