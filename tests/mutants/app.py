@@ -24,7 +24,7 @@ MUTANTS = (
     Mutant(
         name="the app takes forms without their token",
         why="a form of another page spends the budget where the origin is not sent",
-        file="app/pages.py",
+        file="app/answering.py",
         before="if not is_own_form(request.scope, form, request.headers):",
         after="if False:",
         tests=(f"{DOOR}::test_a_post_without_the_token_of_its_browser_is_refused",),

@@ -11,30 +11,27 @@ import re
 import secrets
 import shutil
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, replace
-from functools import cache
-from importlib.resources import files
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.applications import Starlette
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from understudy.app import forms, pictures, tasks
-from understudy.app.door import COOKIE, Door, Guard, fields_of, is_own_form
+from understudy.app.answering import Ask, TooLarge, answering, asset, entrance, environment, once, sent, to
+from understudy.app.door import Door, Guard
 from understudy.app.jobs import Job, Task, all_jobs
 from understudy.app.project import Project
 from understudy.errors import InputError, UnderstudyError
+from understudy.files import whole_file
 
-MOST_FORM_BYTES, MOST_DROPPED_BYTES, MOST_DROPPED = 256 * 1024, 512 * 2**20, 40
+MOST_DROPPED_BYTES, MOST_DROPPED = 512 * 2**20, 40
 _EVENT_SECONDS = 0.3
 _MOST_JOBS = 12
-_ASSETS = {"app.css": "text/css", "app.js": "text/javascript", "htmx.min.js": "text/javascript", "page.css": "text/css"}
 _OTHER_PAGE = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"  # of a file: no script, no origin
 _FIGURE, _DROPPED, _BATCH = re.compile(r"[\w.-]+\.svg"), re.compile(r"[\w][\w. -]{0,99}"), re.compile(r"[0-9a-f]{32}")
 _CAPTIONS = {
@@ -45,55 +42,6 @@ _CAPTIONS = {
     "spectrum": "Power spectral density",
 }
 EXAMPLES = {"homes": ("households", 2000), "stays": ("icu", 2000)}
-
-
-@dataclass(frozen=True)
-class Ask:
-    """One request: the project, and what the browser sent, as text."""
-
-    project: Project
-    request: Request
-    given: dict[str, str]
-
-    def __getitem__(self, name: str) -> str:
-        return self.given.get(name, "")
-
-    @property
-    def schema_path(self) -> Path:
-        """The schema file that the page is about."""
-        return self.project.existing(self["at"])
-
-    def schema(self, *, draft: bool = False) -> Any:
-        """The schema that the page is about, from its file."""
-        from understudy.data import Schema
-
-        return Schema.load(self.schema_path, draft=draft)
-
-    def ledger(self, schema: Any) -> Any:
-        """The ledger of a schema; None where the first run makes it."""
-        from understudy.planning.choices import existing_ledger
-
-        return existing_ledger(self.schema_path.parent, schema)
-
-    def problem(self, text: str, status: int = 422) -> Response:
-        """Says what went wrong: on a page, or where a part of a page was asked for in its place."""
-        part = "problem_part.html" if self.request.headers.get("hx-request") else "problem.html"
-        return self.page(part, status, problem=text)
-
-    def page(self, name: str, status: int = 200, **facts: Any) -> Response:
-        """Fills in a template."""
-        shown = {"ask": self, "at": self["at"], "form_token": self.request.scope.get("form_token"), **facts}
-        return HTMLResponse(_environment().get_template(name).render(**shown), status)
-
-
-@cache
-def _environment() -> Environment:
-    from understudy.app.words import filters
-
-    loader = PackageLoader("understudy.app")
-    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    made.filters |= filters()
-    return made
 
 
 # --- 1. Start ---------------------------------------------------------------------------------------------------------
@@ -112,13 +60,13 @@ def open_path(ask: Ask) -> Response:
     path = ask.project.existing(ask["path"])
     name = ask.project.name(path)
     if (path / "certificate.json").is_file():
-        return _to("/release", at=name)
+        return to("/release", at=name)
     if path.is_dir() and not ask["as_table"]:
-        return _to("/", folder=name)
+        return to("/", folder=name)
     if path.suffix == ".toml":
-        return _to("/schema", at=name)
-    known = ask.project.folder / f"{path.parent.relative_to(ask.project.folder) / path.stem}.schema.toml"
-    return _to("/schema", at=ask.project.name(known)) if known.exists() else _drafted(ask, path, known)
+        return to("/schema", at=name)
+    known = ask.project.folder / f"{path.parent.relativeto(ask.project.folder) / path.stem}.schema.toml"
+    return to("/schema", at=ask.project.name(known)) if known.exists() else _drafted(ask, path, known)
 
 
 def draft_again(ask: Ask) -> Response:
@@ -130,7 +78,6 @@ def draft_again(ask: Ask) -> Response:
 def _drafted(ask: Ask, table: Path, target: Path) -> Response:
     from understudy.data import draft_schema
     from understudy.data.schema import CsvFormat
-    from understudy.files import whole_file
 
     sign = "\t" if ask["delimiter"] == "\\t" else ask["delimiter"] or ","
     text = draft_schema(
@@ -145,7 +92,7 @@ def _drafted(ask: Ask, table: Path, target: Path) -> Response:
         file.write_text(text, encoding="utf-8")
     name = ask.project.name(target)
     ask.project.choose(name, **{**ask.project.tables_of(name), "table": ask.project.name(table)})
-    return _to("/schema", at=name)
+    return to("/schema", at=name)
 
 
 def example(ask: Ask) -> Response:
@@ -165,7 +112,7 @@ def example(ask: Ask) -> Response:
     table = next(name for name in made if name not in ("schema.toml", "context.parquet"))
     context = ask.project.name(made["context.parquet"]) if "context.parquet" in made else ""
     ask.project.choose(ask.project.name(path), table=ask.project.name(made[table]), context=context)
-    return _to("/schema", at=ask.project.name(path))
+    return to("/schema", at=ask.project.name(path))
 
 
 # --- 2. Who is protected, what is public ------------------------------------------------------------------------------
@@ -206,12 +153,12 @@ def save_schema(ask: Ask) -> Response:
         found = forms.save(_document(ask), ask.schema_path)
         ask.project.choose(ask["at"], **tables)
         if ask["next"] == "buy":
-            return _to("/buy", at=ask["at"])
+            return to("/buy", at=ask["at"])
         found.require_declared()
         ask.ledger(found)  # which may have been made for another declaration
     except UnderstudyError as problem:
         return schema(ask, problem)
-    return _to("/budget", at=ask["at"])
+    return to("/budget", at=ask["at"])
 
 
 def _document(ask: Ask) -> forms.Document:
@@ -256,7 +203,7 @@ def buy(ask: Ask) -> Response:
     price = _price(ask, found) if ask["fact"] else None
     open_facts = [fact.key for fact in found.missing_facts()]
     columns = [column.name for column in (*found.channels, *found.static)]
-    return ask.page("buy.html", schema=found, open_facts=open_facts, columns=columns, price=price, once=_once())
+    return ask.page("buy.html", schema=found, open_facts=open_facts, columns=columns, price=price, once=once())
 
 
 def buy_run(ask: Ask) -> Response:
@@ -267,7 +214,7 @@ def buy_run(ask: Ask) -> Response:
     task = tasks.buy(ask.project, ask["at"], found, ask.given)
     job = Job.start(ask.project, ask["once"], task)
     ask.project.choose(job.task.makes, **ask.project.tables_of(ask["at"]))
-    return _to(f"/jobs/{job.name}")
+    return to(f"/jobs/{job.name}")
 
 
 def _price(ask: Ask, found: Any) -> dict[str, Any]:
@@ -350,7 +297,7 @@ def simulate(ask: Ask) -> Response:
     ask.schema()
     epsilon = tasks.number(ask["epsilon"], "epsilon") or 1.0
     task = tasks.simulate(ask["at"], f"{epsilon:g}", ask["method"] or "auto")
-    return _to(f"/jobs/{Job.start(ask.project, _once(), task).name}")
+    return to(f"/jobs/{Job.start(ask.project, once(), task).name}")
 
 
 def _planned(ask: Ask, *, timed: bool) -> Any:
@@ -385,8 +332,8 @@ def confirm(ask: Ask, problem: str = "") -> Response:
     method, _ = chosen(found, method=ask["method"] or "auto")
     spending = spending_plan(method, found, guarantee)
     check_share(tasks.number(ask["holdout"], "holdout"), found, allow_few_units=False)
-    once = ask["once"] if problem else _once()
-    task = tasks.synth(ask.project, ask["at"], found, ask.given | {"once": once})
+    own = ask["once"] if problem else once()
+    task = tasks.synth(ask.project, ask["at"], found, ask.given | {"once": own})
     check_budget(ask.schema_path.parent, found, spending, method.name)
     ledger = ask.ledger(found)
     left = found.budget.epsilon if ledger is None else ledger.remaining().epsilon
@@ -400,7 +347,7 @@ def confirm(ask: Ask, problem: str = "") -> Response:
         delta=guarantee.delta,
         gauge=_gauge(found, left, spending.epsilon()),
         odds=pictures.sentence(spending.epsilon(), guarantee.delta, "added or removed"),
-        once=once,
+        once=own,
         problem=problem,
         given={name: ask[name] for name in ("epsilon", "delta", "method", "holdout", "num_series")},
     )
@@ -413,7 +360,7 @@ def run(ask: Ask) -> Response:
         _require_name(ask, found)
     except InputError as problem:
         return confirm(ask, str(problem))
-    return _to(
+    return to(
         f"/jobs/{Job.start(ask.project, ask['once'], tasks.synth(ask.project, ask['at'], found, ask.given)).name}"
     )
 
@@ -442,7 +389,7 @@ def cancel(ask: Ask) -> Response:
     """Stops a run; what it was charged stays charged."""
     found = _job(ask)
     found.cancel()
-    return _to(f"/jobs/{found.name}")
+    return to(f"/jobs/{found.name}")
 
 
 async def events(ask: Ask) -> Response:
@@ -454,7 +401,7 @@ async def events(ask: Ask) -> Response:
         while True:
             facts = await run_in_threadpool(_standing, ask, found)
             text = (
-                _environment()
+                environment()
                 .get_template("standing.html")
                 .render(ask=ask, form_token=ask.request.scope["form_token"], **facts)
             )
@@ -474,7 +421,7 @@ def job_page(ask: Ask) -> Response:
     name = f"{task.makes}-report.html" if task.kind == "synth" else task.makes
     if task.kind not in ("synth", "evaluate", "compare"):
         raise InputError("page: this run writes none.")
-    return _file(ask.project.existing(name), "text/html", policy=_OTHER_PAGE)
+    return sent(ask.project.existing(name), "text/html", policy=_OTHER_PAGE)
 
 
 def job_file(ask: Ask) -> Response:
@@ -482,7 +429,7 @@ def job_file(ask: Ask) -> Response:
     task = _job(ask).task
     if task.kind != "sample":
         raise InputError("file: this run makes none to download.")
-    return _file(ask.project.existing(task.makes), "application/octet-stream", download=True)
+    return sent(ask.project.existing(task.makes), "application/octet-stream", download=True)
 
 
 def figure(ask: Ask) -> Response:
@@ -491,7 +438,7 @@ def figure(ask: Ask) -> Response:
     path = _job(ask).folder / "figures" / name
     if not _FIGURE.fullmatch(name) or not path.is_file():
         raise InputError("figure: no picture of that name was drawn.")
-    return _file(path, "image/svg+xml", policy="default-src 'none'; style-src 'unsafe-inline'; sandbox")
+    return sent(path, "image/svg+xml", policy="default-src 'none'; style-src 'unsafe-inline'; sandbox")
 
 
 def _job(ask: Ask) -> Job:
@@ -533,7 +480,7 @@ def release(ask: Ask, verification: Any = None) -> Response:
         holdout=ask.project.name(held_out) if held_out.exists() else "",
         others=[name for name in ask.project.releases() if name != ask["at"]],
         verification=verification,
-        once=_once(),
+        once=once(),
     )
 
 
@@ -561,7 +508,7 @@ def series(ask: Ask) -> Response:
     """The shipped series, as they are or as CSV in the schema's own format."""
     path = ask.project.existing(ask["at"])
     if ask["format"] != "csv":
-        return _file(
+        return sent(
             ask.project.existing(f"{ask['at']}/synthetic.parquet"),
             "application/octet-stream",
             download=True,
@@ -574,7 +521,7 @@ def series(ask: Ask) -> Response:
     target = ask.project.state / f"{secrets.token_hex(8)}.csv"
     panel = read_panel(path / "synthetic.parquet", opened.schema, context=opened.public_context, allow_few_units=True)
     write_panel(panel, target, with_context=True)
-    return _file(target, "text/csv", download=True, name=f"{path.name}.csv", after=BackgroundTask(target.unlink))
+    return sent(target, "text/csv", download=True, name=f"{path.name}.csv", after=BackgroundTask(target.unlink))
 
 
 def verify_release(ask: Ask) -> Response:
@@ -599,7 +546,7 @@ def work_on_release(ask: Ask) -> Response:
         raise InputError(f"work: one of {', '.join(works)} is expected.")
     if not _BATCH.fullmatch(ask["once"]):
         raise InputError("once: the form is incomplete. Load the page again.")
-    return _to(f"/jobs/{Job.start(ask.project, run_name, works[ask['work']]()).name}")
+    return to(f"/jobs/{Job.start(ask.project, run_name, works[ask['work']]()).name}")
 
 
 # --- 7. Ledger, keys, verify ------------------------------------------------------------------------------------------
@@ -702,7 +649,7 @@ async def drop(ask: Ask) -> Response:
         async for chunk in ask.request.stream():
             size += len(chunk)
             if size > MOST_DROPPED_BYTES:
-                raise _TooLarge
+                raise TooLarge
             file.write(chunk)
     return Response(status_code=204)
 
@@ -711,105 +658,6 @@ def _dropped(ask: Ask) -> Path:
     if not _BATCH.fullmatch(ask["dropped"]):
         raise InputError("dropped: the form is incomplete. Load the page again.")
     return ask.project.state / "dropped" / ask["dropped"]
-
-
-# --- The way in, and what every page shares ---------------------------------------------------------------------------
-
-
-class _TooLarge(Exception):
-    """A body is larger than its page takes."""
-
-
-def _once() -> str:
-    """Returns the name of the run that a form starts, however often it is sent."""
-    return secrets.token_hex(16)
-
-
-def _to(path: str, **query: str) -> Response:
-    from urllib.parse import urlencode
-
-    return RedirectResponse(f"{path}?{urlencode(query)}" if query else path, 303)
-
-
-def _file(
-    path: Path, kind: str, *, policy: str = "", download: bool = False, name: str | None = None, after: Any = None
-) -> Response:
-    headers = {"content-security-policy": policy} if policy else None
-    shown = name or path.name if download else None
-    return FileResponse(path, media_type=kind, headers=headers, filename=shown, background=after)
-
-
-def _asset(request: Request) -> Response:
-    name = request.path_params["name"]
-    if name not in _ASSETS:
-        return Response("Nothing is here.\n", 404)
-    package, folder = ("understudy.report", "templates") if name == "page.css" else ("understudy.app", "assets")
-    return Response(
-        (files(package) / folder / name).read_bytes(),
-        media_type=_ASSETS[name],
-        headers={"cache-control": "max-age=3600"},
-    )
-
-
-def _enter(door: Door) -> Callable[[Request], Any]:
-    """The page that a link opens: it takes the password, where there is one, and gives the cookie."""
-
-    async def enter(request: Request) -> Response:
-        given = dict(request.query_params)
-        if request.method == "POST":
-            given |= fields_of(await _body(request))
-        if door.password is not None and request.method == "GET":
-            return HTMLResponse(
-                _environment().get_template("enter.html").render(token=given.get("token", ""), wrong=False)
-            )
-        cookie = door.enter(given.get("token", ""), given.get("password", ""))
-        if cookie is None and door.password is not None:
-            return HTMLResponse(
-                _environment().get_template("enter.html").render(token=given.get("token", ""), wrong=True), 403
-            )
-        if cookie is None:
-            return Response("This link was used already, or is not the app's. The terminal shows a new one.\n", 403)
-        answer = RedirectResponse("/", 303)
-        answer.set_cookie(COOKIE, cookie, httponly=True, samesite="strict")
-        return answer
-
-    return enter
-
-
-async def _body(request: Request) -> bytes:
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MOST_FORM_BYTES:
-            raise _TooLarge
-    return body
-
-
-def _answering(project: Project, handler: Callable[[Ask], Any]) -> Callable[[Request], Any]:
-    """Returns an endpoint: it checks the form's token, calls the page, and turns errors into pages without values."""
-
-    async def answer(request: Request) -> Response:
-        ask = Ask(project, request, dict(request.query_params))
-        try:
-            if request.method == "POST":
-                form = {} if handler is drop else fields_of(await _body(request))
-                if not is_own_form(request.scope, form, request.headers):
-                    return ask.problem(
-                        "This form is not the app's own, or is from an earlier start. Load the page again.", 403
-                    )
-                ask = replace(ask, given=ask.given | form)
-            if asyncio.iscoroutinefunction(handler):
-                made: Response = await handler(ask)
-                return made
-            return await run_in_threadpool(handler, ask)
-        except UnderstudyError as problem:
-            return ask.problem(" ".join([str(problem), *getattr(problem, "__notes__", [])]))
-        except (_TooLarge, ClientDisconnect):
-            return ask.problem("Less is expected in a form, or the connection ended. Nothing was done.", 413)
-        except Exception as problem:  # its text may quote a value
-            return ask.problem(f"Internal error: {type(problem).__name__}. Please report it.", 500)
-
-    return answer
 
 
 _PAGES: tuple[tuple[str, str, Callable[[Ask], Any]], ...] = (
@@ -851,6 +699,6 @@ _PAGES: tuple[tuple[str, str, Callable[[Ask], Any]], ...] = (
 
 def application(project: Project, door: Door) -> Any:
     """Returns the app of one project, behind its door."""
-    routes = [Route(path, _answering(project, handler), methods=[method]) for method, path, handler in _PAGES]
-    own = [Route("/enter", _enter(door), methods=["GET", "POST"]), Route("/assets/{name}", _asset)]
+    routes = [Route(path, answering(project, handler), methods=[method]) for method, path, handler in _PAGES]
+    own = [Route("/enter", entrance(door), methods=["GET", "POST"]), Route("/assets/{name}", asset)]
     return Guard(Starlette(routes=[*own, *routes]), door)

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.unit.app.asking import HOST, ORIGIN, Browser, let_in, new_app
+from understudy.app.answering import MOST_FORM_BYTES
 from understudy.app.door import HEADERS, MOST_TRIES
-from understudy.app.pages import _PAGES, MOST_FORM_BYTES
+from understudy.app.pages import _PAGES
 from understudy.app.server import Address
 from understudy.errors import InputError
 
