@@ -65,7 +65,7 @@ def open_path(ask: Ask) -> Response:
         return to("/", folder=name)
     if path.suffix == ".toml":
         return to("/schema", at=name)
-    known = ask.project.folder / f"{path.parent.relativeto(ask.project.folder) / path.stem}.schema.toml"
+    known = ask.project.folder / f"{path.parent.relative_to(ask.project.folder) / path.stem}.schema.toml"
     return to("/schema", at=ask.project.name(known)) if known.exists() else _drafted(ask, path, known)
 
 
