@@ -21,7 +21,13 @@ from understudy.app.words import filters
 from understudy.errors import UnderstudyError
 
 MOST_FORM_BYTES = 256 * 1024
-_ASSETS = {"app.css": "text/css", "app.js": "text/javascript", "htmx.min.js": "text/javascript", "page.css": "text/css"}
+_ASSETS = {
+    "app.css": "text/css",
+    "app.js": "text/javascript",
+    "htmx.min.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+    "page.css": "text/css",
+}
 
 
 @dataclass(frozen=True)

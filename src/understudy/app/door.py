@@ -19,7 +19,12 @@ COOKIE = "understudy"
 MOST_TRIES = 5  # of a password; after them the app has to be started again
 _SAFE = ("GET", "HEAD")
 _MOST_FIELDS = 5000
-_OPEN = ("/enter", "/assets/app.css", "/assets/page.css")  # what a browser without a cookie may ask for
+_OPEN = (
+    "/enter",
+    "/assets/app.css",
+    "/assets/page.css",
+    "/assets/icon.svg",
+)  # what a browser without a cookie may ask for
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",

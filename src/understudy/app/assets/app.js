@@ -25,7 +25,7 @@ function markFields() {
     const name = field.dataset.key;
     const wrong = key !== "" && (key === name || key.split(".").includes(name) || key.startsWith(name + "."));
     field.classList.toggle("wrong", wrong);
-    for (const input of field.querySelectorAll("input:not([type=hidden]), select, textarea")) input.toggleAttribute("aria-invalid", wrong);
+    for (const input of field.querySelectorAll("input:not([type=hidden]), select, textarea")) input.setAttribute("aria-invalid", String(wrong));
   }
 }
 
@@ -38,7 +38,9 @@ function listen(standing) {
     standing.innerHTML = facts.html;
     if (open) standing.querySelector("details").open = true;
     if (focused) standing.querySelector(focused.toLowerCase())?.focus();
-    if (facts.state !== "running") events.close();
+    if (facts.state === "running") return;
+    events.close();
+    document.getElementById("said").textContent = standing.querySelector(".verdict").textContent;
   });
 }
 
