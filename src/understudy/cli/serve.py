@@ -24,7 +24,7 @@ def serve(
     others_can_reach_it: Annotated[
         bool,
         "Let everybody on the network of --listen reach the app. Asks for a password, or takes it from "
-        "UNDERSTUDY_APP_PASSWORD. Nothing is encrypted: put a TLS proxy before it.",
+        "UNDERSTUDY_APP_PASSWORD. Nothing is encrypted: where that matters, use an SSH tunnel to the default address.",
     ] = False,
     open_browser: Annotated[bool, "Open the first page in the browser."] = False,
 ) -> None:
