@@ -255,14 +255,15 @@ def _price(ask: Ask, found: Any) -> dict[str, Any]:
 def budget(ask: Ask) -> Response:
     """Sliders, and what they buy."""
     from understudy.planning.choices import guarantee_for, require_budget
+    from understudy.privacy.budget import at_least  # what is offered has to be granted
     from understudy.synthesizers import METHODS
 
     found = ask.schema()
     require_budget(found)
     share = guarantee_for(found, None, None)
     given = {
-        "epsilon": f"{share.epsilon:.3g}",
-        "delta": f"{share.delta:.3g}",
+        "epsilon": at_least(share.epsilon),
+        "delta": at_least(share.delta),
         "method": "auto",
         "units": "",
         "schedule": "",

@@ -167,6 +167,18 @@ def test_pages_before_a_release_are_the_same_whatever_the_table_holds(tmp_path: 
     assert seen[0] == seen[1]
 
 
+def test_the_share_that_the_page_offers_is_granted(browser: Browser, project: Path) -> None:
+    """Rounded up, the delta of a run is more than a run may have."""
+    text = (project / "schema.toml").read_text()
+    (project / "schema.toml").write_text(text.replace("max_runs = 8", "max_runs = 7"))
+    Project.at(project).choose("schema.toml", table="clinic.csv", context="")
+    page = browser.get("/budget?at=schema.toml").text
+    epsilon, delta = (
+        re.search(rf'name="{name}" type="text" value="([^"]+)"', page)[1] for name in ("epsilon", "delta")
+    )  # type: ignore[index]
+    assert browser.get(f"/confirm?at=schema.toml&epsilon={epsilon}&delta={delta}").status == 200
+
+
 @pytest.mark.parametrize("name", ["", "Clinic", "clinic2"])
 def test_a_run_needs_the_name_of_its_population(browser: Browser, project: Path, name: str) -> None:
     Project.at(project).choose("schema.toml", table="clinic.csv", context="")
