@@ -52,8 +52,8 @@ MUTANTS = (
         name="randomness kept in a checkpoint of sound",
         why="whoever finds a checkpoint knows every later latent",
         file="federated/runs.py",
-        before='            if not self.contract.sound:\n                rest["randomness"]',
-        after='            if self.contract:\n                rest["randomness"]',
+        before='            if not self.run.contract.sound:\n                rest["randomness"]',
+        after='            if self.run.contract:\n                rest["randomness"]',
         tests=(f"{RUNS}::test_noise_differs_after_a_resume_and_its_state_is_nowhere",),
     ),
     Mutant(

@@ -32,7 +32,7 @@ from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.private_series import Private
 from understudy.synthesizers.base import Synthesizer
-from understudy.synthesizers.contract.panels import shared_context
+from understudy.synthesizers.sampling import shared_context
 from understudy.synthesizers.vflgan_ts import protocol
 from understudy.training import loop
 from understudy.training.private_gradient import NormalReserve

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from understudy.data import read_panel
 from understudy.errors import InputError, MissingData, ReleaseError, UnderstudyError
+from understudy.extras import require_extra
 from understudy.federated.config import PartyConfig, SideConfig, load
 from understudy.federated.runs import FAREWELL, AggregatorRun, PartyRun, Progress, kept
 from understudy.federated.transport import (
@@ -26,7 +27,6 @@ from understudy.federated.transport import (
     Identity,
     connect,
     refuse,
-    require_streams,
     serve,
 )
 from understudy.files import whole_folder
@@ -47,7 +47,7 @@ def run_aggregator(config: SideConfig, progress: Progress) -> Certificate:
     identity, parties = _prepared(config, (AGGREGATOR,)), config.contract.parties
     run = AggregatorRun(**_own(config, progress))
     link = GrpcAggregatorLink(parties, config.patience_seconds)
-    with _charge_noted(config), serve(link, identity, config.address, len(parties)):
+    with serve(link, identity, config.address, len(parties)):
         progress("waiting for parties", 0.0)
         preside(run.side(), link.gather, link.scatter, FAREWELL)
     return Certificate.load(config.out)
@@ -70,7 +70,7 @@ def run_party(config: PartyConfig, progress: Progress) -> Certificate:
         refuse(config.keys, config.address, str(problem))
         raise
     progress("waiting for the aggregator", 0.0)
-    with _charge_noted(config), connect(identity, config.address, config.patience_seconds) as link:
+    with connect(identity, config.address, config.patience_seconds) as link:
         take_part(run.side(), link.exchange)
     return Certificate.load(config.out)
 
@@ -82,7 +82,7 @@ def _own(config: SideConfig, progress: Progress) -> dict[str, Any]:
 
 def _prepared(config: SideConfig, sides: Sequence[str]) -> Identity:
     """Makes every refusal that needs neither the table nor another side; returns the keys of one of some sides."""
-    require_streams()
+    require_extra("grpc", extra="vertical", by="federate")
     identity = Identity.load(config.keys)
     identity.check()
     if identity.name not in sides:
@@ -104,19 +104,6 @@ def _prepared(config: SideConfig, sides: Sequence[str]) -> Identity:
     return identity
 
 
-@contextmanager
-def _charge_noted(config: SideConfig) -> Iterator[None]:
-    """Adds to any error whether this side's ledger was charged: a charge is never given back."""
-    ledger = config.account.ledger(config.contract)
-    try:
-        yield
-    except BaseException as problem:
-        with suppress(UnderstudyError):  # a failing disk must not hide what failed first
-            if any(entry.label == config.contract.label for entry in ledger.entries()):
-                problem.add_note("This run is charged and stays charged. Start all sides again to resume it.")
-        raise
-
-
 class Side(NamedTuple):
     """One process; what it prints is in its log."""
 
@@ -127,7 +114,7 @@ class Side(NamedTuple):
 
 def up(folder: Path) -> Path:
     """Run all sides of a folder to the end and return the release; running it again resumes a run that was stopped."""
-    require_streams()
+    require_extra("grpc", extra="vertical", by="federate")
     with started(folder) as sides:
         while any(side.process.poll() is None for side in sides):
             if any(side.process.poll() not in (None, 0) for side in sides):

@@ -1,12 +1,11 @@
 """Both sides of a whole run, from the greeting to the co-signed release: align, charge, buy, train, sign.
 
-Everything that leaves a side is a frame of the protocol, so a run works in one process as well as over sockets. The
-aggregator holds no table. It still keeps a ledger of the joined people: features of single rows reach it, its own
-network is part of the mechanism, and what it counts is what the certificate says.
+All that leaves a side is a frame of the protocol, so a run works in one process as well as over sockets. The aggregator
+holds no table, but keeps a ledger of the joined people: features of single rows reach it, and its network is part of
+the mechanism.
 
 Iterations are counted before they run and saved after, so that a side killed at any moment can take part again. All
-sides save after the same iterations and keep the last two checkpoints: a side that is killed while saving has the one
-before, and so have all others.
+sides save after the same iterations and keep the last two checkpoints: one killed while saving has the one before.
 
 Privacy: checkpoints are made from noisy gradients that were charged before (or in modes that protect no unit, from
 anything). The state of noise is never saved, nor in `sound` that of latents.
@@ -57,7 +56,7 @@ from understudy.synthesizers.vflgan_ts.protocol import (
     to_arrays,
     to_json,
 )
-from understudy.synthesizers.vflgan_ts.published import Aggregator, Party, Rows
+from understudy.synthesizers.vflgan_ts.published import Aggregator, Owner, Party, Rows
 from understudy.synthesizers.vflgan_ts.updates import Update
 from understudy.training import checkpoint
 from understudy.training.networks import to_arrays as network_arrays
@@ -85,10 +84,7 @@ def kept(file: Path, make: Callable[[], bytes]) -> bytes:
 
 
 def known(grant: Grant, contract: Contract, checkpoints: Path) -> list[int]:
-    """Returns how many iterations may still run, then those after which there is a checkpoint.
-
-    Iterations that were counted and lost in a crash are not given back.
-    """
+    """Returns how many iterations may still run, then those after which there is a checkpoint."""
     left = contract.method.recipe.iterations
     if contract.sound:
         left = grant.remaining(TRAINING)
@@ -109,80 +105,6 @@ def reached(folder: Path) -> list[int]:
     return sorted(int(path.name) for path in folder.glob("*") if path.name.isdigit())
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Checkpoints:
-    """One side's checkpoints of one run, from the one after `done` iterations on; not all sides have later ones."""
-
-    folder: Path
-    grant: Grant
-    contract: Contract
-    updates: Mapping[str, Update]  # all that is trained at this side, by name
-    randomness: torch.Generator  # of latents and dropout
-    losses: list[float]  # public figures to save with them
-    average: torch.Tensor  # of a party's generators; empty at the aggregator
-    progress: Progress
-    done: int
-    last: int
-
-    def __post_init__(self) -> None:
-        if self.done == self.last == 0:
-            raise InputError(
-                "All iterations of the run were counted before the first checkpoint was saved: none is left. Start a "
-                "run of another name, with a smaller checkpoint_every."
-            )
-        if self.done and self.done not in reached(self.folder):
-            raise InputError(f"'aggregator': it goes on from iteration {self.done}, which was not saved here.")
-        for path in self.folder.glob("*"):
-            if not path.name.isdigit() or int(path.name) > self.done:  # drafts of a crash, too
-                shutil.rmtree(path)
-        if self.done:
-            self._load()
-
-    def before(self, iteration: int) -> None:
-        """Saves what a whole block of iterations has made, then counts the next block as executed."""
-        self.progress("training", iteration / max(1, self.last))
-        done = iteration - 1
-        if (done - self.done) % self.contract.checkpoint_every:
-            return
-        if done > self.done:
-            self._save(done)
-        if self.contract.sound:
-            self.grant.begin_block(TRAINING, min(self.contract.checkpoint_every, self.last - done))
-
-    def end(self) -> None:
-        """Saves the result, so that a crash after the last iteration costs none."""
-        if self.last not in reached(self.folder):
-            self._save(self.last)
-
-    def _save(self, iteration: int) -> None:
-        with whole_folder(self.folder / str(iteration)) as draft:
-            for name, update in self.updates.items():
-                checkpoint.save(draft / name, self._identity(update), iteration, update.flat, update.optimiser)
-            rest = {"losses": torch.tensor(self.losses, dtype=torch.float64), "average": self.average}
-            if not self.contract.sound:
-                rest["randomness"] = self.randomness.get_state()
-            (draft / _REST).write_bytes(dump_tensors(rest))
-        for old in reached(self.folder)[:-_KEPT]:
-            shutil.rmtree(self.folder / str(old))
-
-    def _load(self) -> None:
-        folder = self.folder / str(self.done)
-        executed = self.grant.executed[TRAINING] if self.contract.sound else self.done
-        for name, update in self.updates.items():
-            checkpoint.load(folder / name, self._identity(update), executed, update.flat, update.optimiser)
-        rest = load_tensors((folder / _REST).read_bytes())
-        if "randomness" in rest:
-            self.randomness.set_state(rest["randomness"])
-        self.losses[:] = rest["losses"].tolist()
-        self.average.copy_(rest["average"])
-
-    def _identity(self, update: Update) -> dict[str, Any]:
-        charged = [events.to_json(entry.event) for entry in self.grant.plan.entries if entry.label == TRAINING]
-        clipping_norm, size = self.contract.method.recipe.clipping_norm, update.flat.values.numel()
-        event = charged[0] if charged else {}
-        return checkpoint.identity(self.grant.receipt, self.contract.label, event, clipping_norm, size)
-
-
 @dataclass(frozen=True, kw_only=True, repr=False)
 class _Side:
     """One organisation in one run."""
@@ -201,25 +123,82 @@ class _Side:
             return sound_rule(grant, method.recipe, len(contract.parties), contract.population)
         return unprotected_rule(method.mode, grant, method.recipe, contract.population, method.seed, done)
 
-    def _resumed(
-        self, grant: Grant, side: Party | Aggregator, updates: Mapping[str, Update], done: int, last: int
-    ) -> Checkpoints:
-        """Goes back to the checkpoint after `done` iterations."""
-        if self.contract.noise_seed is not None:
-            name = AGGREGATOR if isinstance(side, Aggregator) else side.name
-            side.randomness.manual_seed(self.contract.test_seed(f"coins of {name}"))
-        return Checkpoints(
-            folder=self.state / _CHECKPOINTS,
-            grant=grant,
-            contract=self.contract,
-            updates=updates,
-            randomness=side.randomness,
-            losses=side.losses if isinstance(side, Aggregator) else [],
-            average=side.average if isinstance(side, Party) else torch.zeros(0),
-            progress=self.progress,
-            done=done,
-            last=last,
-        )
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Checkpoints:
+    """One side's checkpoints of one run, from the one after `done` iterations on; not all sides have later ones."""
+
+    run: _Side
+    grant: Grant
+    owner: Owner
+    done: int
+    last: int
+
+    def __post_init__(self) -> None:
+        if self.done == self.last == 0:
+            raise InputError(
+                "All iterations of the run were counted before the first checkpoint was saved: none is left. Start a "
+                "run of another name, with a smaller checkpoint_every."
+            )
+        if self.done and self.done not in reached(self.folder):
+            raise InputError(f"'aggregator': it goes on from iteration {self.done}, which was not saved here.")
+        for path in self.folder.glob("*"):
+            if not path.name.isdigit() or int(path.name) > self.done:  # drafts of a crash, too
+                shutil.rmtree(path)
+        if self.run.contract.noise_seed is not None:
+            self.owner.randomness.manual_seed(self.run.contract.test_seed(f"coins of {self.owner.name}"))
+        if self.done:
+            self._load()
+
+    @property
+    def folder(self) -> Path:
+        """Where they lie."""
+        return self.run.state / _CHECKPOINTS
+
+    def before(self, iteration: int) -> None:
+        """Saves what a whole block of iterations has made, then counts the next block as executed."""
+        self.run.progress("training", iteration / max(1, self.last))
+        done, contract = iteration - 1, self.run.contract
+        if (done - self.done) % contract.checkpoint_every:
+            return
+        if done > self.done:
+            self._save(done)
+        if contract.sound:
+            self.grant.begin_block(TRAINING, min(contract.checkpoint_every, self.last - done))
+
+    def end(self) -> None:
+        """Saves the result, so that a crash after the last iteration costs none."""
+        if self.last not in reached(self.folder):
+            self._save(self.last)
+
+    def _save(self, iteration: int) -> None:
+        owner = self.owner
+        with whole_folder(self.folder / str(iteration)) as draft:
+            for name, update in owner.updates.items():
+                checkpoint.save(draft / name, self._identity(update), iteration, update.flat, update.optimiser)
+            rest = {"losses": torch.tensor(owner.losses, dtype=torch.float64), "average": owner.average}
+            if not self.run.contract.sound:
+                rest["randomness"] = owner.randomness.get_state()
+            (draft / _REST).write_bytes(dump_tensors(rest))
+        for old in reached(self.folder)[:-_KEPT]:
+            shutil.rmtree(self.folder / str(old))
+
+    def _load(self) -> None:
+        folder, owner = self.folder / str(self.done), self.owner
+        executed = self.grant.executed[TRAINING] if self.run.contract.sound else self.done
+        for name, update in owner.updates.items():
+            checkpoint.load(folder / name, self._identity(update), executed, update.flat, update.optimiser)
+        rest = load_tensors((folder / _REST).read_bytes())
+        if "randomness" in rest:
+            owner.randomness.set_state(rest["randomness"])
+        owner.losses[:] = rest["losses"].tolist()
+        owner.average.copy_(rest["average"])
+
+    def _identity(self, update: Update) -> dict[str, Any]:
+        charged = [events.to_json(entry.event) for entry in self.grant.plan.entries if entry.label == TRAINING]
+        clipping_norm, size = self.run.contract.method.recipe.clipping_norm, update.flat.values.numel()
+        event = charged[0] if charged else {}
+        return checkpoint.identity(self.grant.receipt, self.run.contract.label, event, clipping_norm, size)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -243,8 +222,7 @@ class PartyRun(_Side):
         yield from say("facts", {"facts": to_arrays(facts.to_arrays())}, set())
         rows = self._rows(grant, private, facts)
         party = Party(self.party, rows, contract.method.run_config(contract.schema), self._rule(grant, done).party)
-        updates = {"judges": party.update, "generators": party.generator_update}
-        saved = self._resumed(grant, party, updates, done, last)
+        saved = Checkpoints(self, grant, party, done, last)
         yield from party.side(saved.before, done, last)
         saved.end()
         party.settle()
@@ -280,8 +258,8 @@ class PartyRun(_Side):
         """Buys this party's part of the facts, or finds what it bought before."""
 
         def bought() -> bytes:
-            parts = set(parts_of(private.panel.schema, self.contract.schema))
-            for label in {entry.label for entry in grant.plan.entries} & parts:
+            parts = parts_of(private.panel.schema, self.contract.schema)
+            for label in {entry.label for entry in grant.plan.entries} & set(parts):
                 require_unused(grant, label, self.contract)
             self.progress("buying", 0.0)
             return to_arrays(buy_part(private, grant, self.contract.schema).to_arrays())
@@ -357,19 +335,18 @@ class AggregatorRun(_Side):
 
     def _facts(self, bought: Received) -> Facts:
         """Puts the parties' parts together; a party that sends other columns than it holds is refused."""
+        own = {party: from_arrays(said["facts"], party) for party, said in bought.items()}
         try:
-            own = {party: Facts.from_arrays(from_arrays(said["facts"], party)) for party, said in bought.items()}
-            return joined_facts(self.contract.schema, own)
+            facts = {party: Facts.from_arrays(arrays) for party, arrays in own.items()}
+            return joined_facts(self.contract.schema, facts)
         except (KeyError, ValueError, StopIteration, IndexError) as problem:
-            if isinstance(problem, InputError):
-                raise
             raise InputError("A party sent other facts than its columns have. All sides need one version.") from problem
 
     def _trained(self, frames: Frames, grant: Grant, facts: Facts, done: int, last: int) -> Step:
         contract, rule = self.contract, self._rule(grant, done)
         config = contract.method.run_config(contract.schema)
         aggregator = Aggregator(contract.parties, config, rule.aggregator, rule.batches, facts.label_share)
-        saved = self._resumed(grant, aggregator, {"shared": aggregator.update}, done, last)
+        saved = Checkpoints(self, grant, aggregator, done, last)
         frames = yield from aggregator.lead(frames, saved.before, done, last)
         saved.end()
         with whole_file(self.state / LOSSES) as draft:  # public in every mode

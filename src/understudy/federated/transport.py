@@ -1,11 +1,8 @@
 """Frames over gRPC: one bidirectional stream per party with mutual TLS, and the keys by which sides know each other.
 
-A run has one authority, which signs one certificate per side and can then be put away. A certificate names its side and
-nothing else; the holder of its key *is* that side, so every organisation keeps its own folder to itself.
-
-Who a party is follows from its certificate and from nothing it says. A party that is unknown, or connected already, is
-refused and logged; one that goes away stops the run for all sides, because going on without it would train on other
-data than was agreed. Frames check their own order (`Frame.expect`), so a replayed one stops the run, too.
+A run has one authority, which signs one certificate per side and is then forgotten. Who a party is follows from its
+certificate and from nothing it says. A party that is unknown, or connected already, is refused and logged; one that
+goes away stops the run for all sides, because going on without it would train on other data than was agreed.
 """
 
 import ipaddress
@@ -28,7 +25,6 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from understudy.errors import InputError, MissingData, UnderstudyError
-from understudy.extras import require_extra
 from understudy.files import whole_folder
 from understudy.synthesizers.vflgan_ts.protocol import Frame, Frames, documents_of, frame_of
 
@@ -49,11 +45,6 @@ _OPTIONS = (
 )
 
 
-def require_streams() -> None:
-    """Says which extra is missing before anything else happens."""
-    require_extra("grpc", extra="vertical", by="federate")
-
-
 @dataclass(frozen=True, repr=False)
 class Identity:
     """One side's key and certificate, and the authority whose signatures it accepts, as PEM."""
@@ -72,18 +63,16 @@ class Identity:
 
     def check(self) -> None:
         """Refuses a certificate that others would refuse without a word: expired, or of another authority."""
+        new = "Make new keys for all sides."
         try:
             own = x509.load_pem_x509_certificate(self.certificate)
             own.verify_directly_issued_by(x509.load_pem_x509_certificate(self.authority))
         except (ValueError, TypeError, InvalidSignature) as problem:
-            raise InputError(
-                "keys: a certificate signed by the folder's authority is expected. Make new keys for all sides."
-            ) from problem
-        if not own.not_valid_before_utc <= datetime.now(UTC) <= own.not_valid_after_utc:
-            raise InputError(
-                f"keys: the certificate of '{self.name}' holds from {own.not_valid_before_utc:%Y-%m-%d} to "
-                f"{own.not_valid_after_utc:%Y-%m-%d}, which is not now. Make new keys for all sides."
-            )
+            raise InputError(f"keys: a certificate signed by the folder's authority is expected. {new}") from problem
+        first, last = own.not_valid_before_utc, own.not_valid_after_utc
+        if not first <= datetime.now(UTC) <= last:
+            held = f"holds from {first:%Y-%m-%d} to {last:%Y-%m-%d}, which is not now"
+            raise InputError(f"keys: the certificate of '{self.name}' {held}. {new}")
 
     @property
     def name(self) -> str:
@@ -108,8 +97,9 @@ def make_identities(folder: Path, parties: Iterable[str], *, host: str, days: fl
             signed = _certificate(name, key, authority, authority_key, days, host if name == AGGREGATOR else None)
             (draft / name).mkdir(mode=0o700)
             private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-            parts = (private, signed.public_bytes(pem), authority.public_bytes(pem))
-            for file, content in zip(_FILES, parts, strict=True):
+            for file, content in zip(
+                _FILES, (private, *(c.public_bytes(pem) for c in (signed, authority))), strict=True
+            ):
                 (draft / name / file).write_bytes(content)
                 (draft / name / file).chmod(0o600)
     return names

@@ -21,7 +21,7 @@ from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers import METHODS, Progress, Release, SampleRequest, Synthesizer
-from understudy.synthesizers.contract.panels import shared_context
+from understudy.synthesizers.sampling import shared_context
 
 _TRIED = (0.5, 1.0, 2.0, 5.0, 10.0)  # epsilons
 _FEWEST_TRIED = 100

@@ -1,8 +1,7 @@
 """What every method shares: a frozen configuration with one verb, `fit`, that returns a `Release`.
 
-A method says three things: what it will spend (`plan`, from public facts only), how it learns under a grant (`learn`)
-and how it samples series from what it learned (`sample`). The order *check, plan, charge, look* is written once, in
-`fit`.
+A method says what it will spend (`plan`, from public facts only), how it learns under a grant (`learn`) and how it
+samples series from what it learned (`sample`). The order *check, plan, charge, look* is written once, in `fit`.
 """
 
 from abc import ABC, abstractmethod
@@ -68,8 +67,7 @@ class Synthesizer(ABC):
 
     def set_params(self, **options: Any) -> Self:
         """Returns the method with some options replaced; this one stays as it is."""
-        unknown = next((name for name in options if name not in self.get_params()), None)
-        if unknown is not None:
+        for unknown in options.keys() - self.get_params():
             raise InputError(f"{self.name}: one of {', '.join(self.get_params())} is expected, got '{unknown}'.")
         return replace(self, **options)
 
@@ -102,10 +100,7 @@ class Synthesizer(ABC):
         return ()
 
     def gradient_noise(self, schema: Schema, guarantee: Guarantee) -> float | None:
-        """Returns the ratio of the noise on a summed gradient to the largest possible sum, from public facts.
-
-        None for a method that is not trained with noisy gradients, or does not start from random weights.
-        """
+        """Returns the noise on a summed gradient over the largest possible sum; None without noisy gradients."""
         return None
 
     def findings(self, schema: Schema, arrays: Mapping[str, np.ndarray]) -> tuple[str, ...]:
@@ -186,8 +181,7 @@ class Synthesizer(ABC):
         self._check(schema, ledger)
         if schema.context and panel.shared_context is not None:  # public; nothing private is looked at
             self.check_context(schema, np.array(panel.shared_context))
-        if guarantee is None:
-            guarantee = _all_that_is_left(ledger, self.name)
+        guarantee = guarantee or _all_that_is_left(ledger, self.name)
         check_delta(guarantee.delta, schema.protected_units, reproduction=ledger.reproduction)
         plan = self.spending_plan(schema, guarantee)
         grant = ledger.charge(plan, label=self.name, noise=noise or NoiseSource.secure())

@@ -5,7 +5,7 @@ costs nothing; for the series that the release was learned from it is internal, 
 result holds what was observed and is as private as that.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from math import ceil
@@ -104,15 +104,11 @@ def fillings(
     context = None if panel.context is None else cut(panel.context, np.nan)
     drawn = np.full((num_draws, *values.shape), np.nan)
     asked = np.flatnonzero(gaps.any(axis=(1, 2)))
-    size = max(1, _PIECE_VALUES // (num_draws * length * panel.schema.num_channels))
-    for first in range(0, len(asked), size):
-        piece = asked[first : first + size]
+    for piece in _pieces(asked, num_draws * length * panel.schema.num_channels, "filling", progress):
         several = np.tile(piece, num_draws)
         seen = None if context is None else context[several]
         filled = _complete(release, panel, several // per_series, values[several], gaps[several], seen, rng, num_draws)
         drawn[:, piece] = filled.reshape(num_draws, len(piece), *values.shape[1:])
-        if progress is not None:
-            progress("filling", (first + len(piece)) / len(asked))
     whole = drawn.reshape(num_draws, panel.num_series, per_series * length, panel.schema.num_channels)
     own = whole[:, :, front : front + num_steps].astype(np.float32)
     settled = (_obeying(np.where(hidden, draw, panel.values), panel.schema, panel.context) for draw in own)
@@ -169,11 +165,8 @@ def forecast(
 ) -> Forecast:
     """Returns quantiles of the `horizon` steps after the end of each series.
 
-    One window foretells at most 4/7 of its length. Beyond that every draw is continued from its own steps, again and
-    again, so that errors grow with the horizon.
-
-    Args:
-        context: Public context of the steps ahead, [step, context] or [series, step, context]; None leaves it unsaid.
+    One window foretells at most 4/7 of its length. Beyond that every draw is continued from its own steps, so that
+    errors grow with the horizon. `context` is that of the steps ahead, [step, context] or [series, step, context].
     """
     _check_alike(release.schema, panel.schema)
     if horizon < 1:
@@ -184,17 +177,23 @@ def forecast(
     ahead, schema = _context_ahead(panel, horizon, context), panel.schema
     longer = replace(schema, time=replace(schema.time, steps=panel.num_steps + horizon, min_steps=1), columns=())
     found = np.empty((len(quantiles), panel.num_series, horizon, schema.num_channels), dtype=np.float32)
-    size = max(1, _PIECE_VALUES // (num_draws * longer.num_steps * schema.num_channels))
-    for first in range(0, panel.num_series, size):
-        rows = np.arange(first, min(first + size, panel.num_series))
+    size, rng = num_draws * longer.num_steps * schema.num_channels, rng or np.random.default_rng()
+    for rows in _pieces(np.arange(panel.num_series), size, "forecasting", progress):
         steps = panel.lengths[rows].astype(np.int64)[:, None] + np.arange(horizon)
         told = None if ahead is None else ahead[rows]
-        paths = _continued(release, panel, rows, horizon, told, num_draws, rng or np.random.default_rng())
+        paths = _continued(release, panel, rows, horizon, told, num_draws, rng)
         settled = [np.take_along_axis(_obeying(path, longer, told), steps[:, :, None], 1) for path in paths]
         found[:, rows] = _quantiles_of(np.stack(settled), quantiles, schema)
-        if progress is not None:
-            progress("forecasting", (rows[-1] + 1) / panel.num_series)
     return Forecast(history=panel, quantiles=tuple(quantiles), values=found)
+
+
+def _pieces(rows: np.ndarray, values: int, stage: str, progress: "Progress | None") -> Iterator[np.ndarray]:
+    """Yields rows of so many values each, a few at a time, and reports what is done."""
+    size = max(1, _PIECE_VALUES // values)
+    for first in range(0, len(rows), size):
+        yield rows[first : first + size]
+        if progress is not None:
+            progress(stage, min(1.0, (first + size) / len(rows)))
 
 
 def _continued(
@@ -306,11 +305,8 @@ def _complete(
 ) -> np.ndarray:
     """Returns windows [row, step, …] of some series with their hidden entries filled; all series come `draws` times."""
     label, static = None if panel.label is None else panel.label[rows], panel.static[rows]
-    return release.complete(
-        CompletionRequest(
-            values=values, hidden=hidden, static=static, label=label, context=context, rng=rng, draws=draws
-        )
-    )
+    facts = {"static": static, "label": label, "context": context, "rng": rng, "draws": draws}
+    return release.complete(CompletionRequest(values=values, hidden=hidden, **facts))
 
 
 def _obeying(values: np.ndarray, schema: Schema, context: np.ndarray | None) -> np.ndarray:
@@ -323,8 +319,7 @@ def _obeying(values: np.ndarray, schema: Schema, context: np.ndarray | None) -> 
 def _quantiles_of(drawn: np.ndarray, levels: Sequence[float], schema: Schema) -> np.ndarray:
     """Returns [level, series, step, channel] of draws [draw, …]: of codes the most frequent, whatever the level.
 
-    A quantile lies at the rank below which one more draw would fall with that probability (Weibull's plotting
-    position), so an interval between two of them covers as much as it says however few draws there are.
+    One more draw would fall below a quantile with just its probability (Weibull), however few draws there are.
     """
     found = np.empty((len(levels), *drawn.shape[1:]), dtype=np.float32)
     for place, channel in enumerate(schema.channels):

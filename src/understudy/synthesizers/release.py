@@ -125,7 +125,7 @@ class Release:
             )
         if longer and schema.context and context is None:
             raise InputError(f"context: the public context of all {steps} steps is expected. Bring it with the steps.")
-        asked = _of_steps(schema, steps) if longer and steps is not None else schema
+        asked = replace(schema, time=replace(schema.time, steps=steps or 0), columns=()) if longer else schema
         request = SampleRequest(
             num_series=num_series,
             rng=rng,
@@ -150,19 +150,16 @@ class Release:
         return completing.forecast(self, panel, horizon, **options)
 
     def __repr__(self) -> str:
-        return f"Release({self.synthesizer.name}; {self.schema}; {self._cost})"
+        shown = self.certificate
+        cost = f"{shown.status}: epsilon = {at_most(shown.epsilon)} at delta = {at_most(shown.delta)}"
+        return f"Release({self.synthesizer.name}; {self.schema}; {cost})"
 
     def _repr_html_(self) -> str:
         source = "not saved yet" if self.source is None else str(self.source)
-        facts = {"method": self.synthesizer.name, "series": str(self.schema), "cost": self._cost, "saved": source}
+        facts = {"method": self.synthesizer.name, "series": str(self.schema), "saved": source}
         facts["more series"] = "release.sample(1000), free and as often as you like"
         table = display.html_table(("", "release"), facts.items())
         return f"<p><strong>{html.escape(self.certificate.sentence())}</strong></p>{table}"
-
-    @property
-    def _cost(self) -> str:
-        shown = self.certificate
-        return f"{shown.status}: epsilon = {at_most(shown.epsilon)} at delta = {at_most(shown.delta)}"
 
     @property
     def completes(self) -> bool:
@@ -187,11 +184,9 @@ class Release:
     def save(
         self, directory: str | Path, *, samples: Panel | None = None, key: "keys.SigningKey | None" = None
     ) -> "Release":
-        """Writes the release directory whole or not at all, hashes every file and signs the certificate.
+        """Writes the release directory whole or not at all, with synthetic series to ship, and signs the certificate.
 
-        Args:
-            samples: Synthetic series to ship with the model.
-            key: Who vouches for it; None takes the holder's own key, made on first use.
+        `key` is whose signature it carries; None takes the holder's own, made on first use.
         """
         require_path(directory, "save: directory")
         target = unused_directory(directory)
@@ -321,7 +316,3 @@ def _context_for(context: np.ndarray | None, schema: Schema, num_series: int) ->
     if given.ndim == 3 and given.shape[0] != num_series:
         raise InputError(f"context: one per series is expected, {num_series} in all, got {given.shape[0]}.")
     return given if given.ndim == 3 else broadcast_context(given, num_series)
-
-
-def _of_steps(schema: Schema, steps: int) -> Schema:
-    return replace(schema, time=replace(schema.time, steps=steps), columns=())

@@ -70,6 +70,13 @@ class Completer(Protocol):
         ...
 
 
+def shared_context(schema: Schema) -> np.ndarray:
+    """Returns an invented public context [step, context]: it rises from bound to bound."""
+    rising = np.linspace(0, 1, schema.num_steps)[:, None]
+    low, high = np.array([channel.bounds for channel in schema.context]).T
+    return np.asarray(low + (high - low) * rising, dtype=np.float32)
+
+
 def first_steps(panel: Panel, steps: int) -> Panel:
     """Returns series without what follows their first steps."""
     if steps == panel.num_steps:

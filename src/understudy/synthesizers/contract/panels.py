@@ -26,6 +26,7 @@ from understudy.data import (
     constraints,
 )
 from understudy.data.panel import broadcast_context
+from understudy.synthesizers.sampling import shared_context
 
 NUM_UNITS = 211  # prime, and no size that a schema below implies: it must not show in a release
 STEPS, MIN_STEPS = 8, 3
@@ -114,13 +115,6 @@ def make_panel(schema: Schema, num_units: int = NUM_UNITS, *, seed: int = 5, own
         context=context,
         shared_context=None if context is None or own_context else shared_context(schema),
     )
-
-
-def shared_context(schema: Schema) -> np.ndarray:
-    """Returns the public context [step, context] of invented panels: it rises from bound to bound."""
-    rising = np.linspace(0, 1, schema.num_steps)[:, None]
-    low, high = np.array([channel.bounds for channel in schema.context]).T
-    return np.asarray(low + (high - low) * rising, dtype=np.float32)
 
 
 def one_unit_more(panel: Panel) -> Panel:

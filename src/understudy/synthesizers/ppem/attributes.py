@@ -1,8 +1,7 @@
 """Which attributes are sensitive (x′), how a series splits into them and the rest (x*), and which x′ are released.
 
-A sensitive attribute is a static column, the label, a whole channel, or a *level* of a channel: its mean, first or last
-value, written `mean(load)`. What remains of a channel whose level is sensitive is its shape, the series minus it.
-Sensitive columns work in their declared bounds: a scale learned from them would be released, and tell what is hidden.
+What remains of a channel whose level is sensitive (`mean(load)`) is its shape, the series minus it. Sensitive columns
+work in their declared bounds: a scale learned from them would be released, and tell what is hidden.
 """
 
 import re
@@ -41,14 +40,14 @@ class Attribute:
     name: str
     kind: Literal["channel", "level", "static", "label"]
     place: int  # of its channel or static column
-    level: str  # which one of the channel
     columns: tuple[Channel, ...]  # one for every number or category it consists of
+    level: str = ""  # which one of the channel
 
     def __post_init__(self) -> None:
         low, high = self.columns[0].bounds
         if not low < high:
             raise InputError(
-                f"sensitive: '{self.name}' can take one value only, so there is nothing to hide. Leave it out."
+                f"sensitive: '{self.name}' can take one value only: nothing is to be hidden. Leave it out."
             )
 
     @property
@@ -82,27 +81,26 @@ def _attribute(schema: Schema, name: str) -> Attribute:
         column = schema.channels[place := channels.index(level[2])]
         if num_codes(column) is not None:
             raise InputError(f"sensitive: '{level[2]}' holds categories and has no {level[1]}. Name it as it is.")
-        return Attribute(name, "level", place, level[1], (Continuous(name, *column.bounds),))
+        return Attribute(name, "level", place, (Continuous(name, *column.bounds),), level[1])
     if name in channels:
         column, steps = schema.channels[channels.index(name)], range(schema.num_steps)
         columns = tuple(replace(column, name=f"{name} {step}" if len(steps) > 1 else name) for step in steps)
-        return Attribute(name, "channel", channels.index(name), "", columns)
+        return Attribute(name, "channel", channels.index(name), columns)
     if name == schema.label and schema.label_column is not None:
         words = [str(category) for category in schema.label_column.categories]
         words += [_MISSING] if num_labels(schema) > len(words) else []
-        return Attribute(name, "label", static.index(name), "", (Categorical(name, tuple(words)),))
+        return Attribute(name, "label", static.index(name), (Categorical(name, tuple(words)),))
     if name in static:
-        return Attribute(name, "static", static.index(name), "", (schema.static[static.index(name)],))
+        return Attribute(name, "static", static.index(name), (schema.static[static.index(name)],))
     known = ", ".join((*static, *channels))
     raise InputError(f"sensitive: a column or a level of a channel is expected ({known}), got '{name}'.")
 
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """The way between series in working scale and (x′, x*).
+    """The way between series in working scale and (x′, x*), which are numbers of one row each.
 
-    A whole series is one row of numbers: all channels step by step, static columns, then a code for each class. x′ are
-    some of them, and levels; x* are the others.
+    A row: all channels step by step, static columns, a code for each class. x′ are some, and levels; x* the others.
     """
 
     encoding: Encoding  # touched columns by their declared bounds
@@ -248,23 +246,17 @@ class Rows:
 
     def at_least_one(self) -> "Rows":
         """Return the rows, or where there is none a row of zeros to learn from."""
-        if len(self.rest):
-            return self
-        return Rows(*(np.zeros((1, own.shape[1]), own.dtype) for own in (self.values, self.sensitive, self.rest)))
+        parts = self.values, self.sensitive, self.rest
+        return self if len(self.rest) else Rows(*(np.zeros((1, own.shape[1]), own.dtype) for own in parts))
 
 
 def check_target(target: Target, attributes: tuple[Attribute, ...]) -> None:
     """Refuse a target that does not exist, leaves an attribute out or leaves the declared bounds."""
     if isinstance(target, str):
-        if target.lstrip().startswith("{"):
-            first = attributes[0].name
-            raise InputError(
-                f"target: values for each attribute are written {{'{first}' = [...], ...}}, got something else."
-            )
         if target not in (DIFFERENT, UNIFORM) and not Path(target).is_file():
             raise MissingData(
-                f"target: '{DIFFERENT}', '{UNIFORM}', values for each attribute or a public table is expected; "
-                f"the file '{target}' does not exist."
+                f"target: '{DIFFERENT}', '{UNIFORM}', values ({{'{attributes[0].name}' = [...], ...}}) or a "
+                f"public table is expected; the file '{target}' does not exist."
             )
         return
     names = {attribute.name for attribute in attributes}

@@ -1,4 +1,4 @@
-"""How far a released x′ is from the real one: an effect size, and the check of it on held-out units.
+"""How far a released x′ is from the real one: an effect size, the check of it on held-out units, and two probes.
 
 The effect size of a column is the 1-Wasserstein distance in shares of the declared range, or the total variation
 distance for categories; that of a set is the largest of its columns'. Both are norms of a difference of mean features,
@@ -13,9 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from scipy.spatial.distance import cdist
+from scipy.stats import zscore
 from torch import Tensor
 from torch.nn import functional
 
+from understudy.data import Channel
 from understudy.data.channels import num_codes
 from understudy.privacy.private_series import PrivateSeries
 from understudy.privacy.selections import needed_figure
@@ -25,6 +28,12 @@ from understudy.synthesizers.ppem.attributes import Attribute
 ERROR = 0.05  # probability that a marginal nearer than asked for passes a check
 _SHARPNESS = 10.0  # inverse temperature of the softmax that represents a category while a generator learns
 _PLACES = np.linspace(-WORKING_BOUND, WORKING_BOUND, 129)[1:-1]  # at which distribution functions are compared
+_QUANTILES = np.linspace(0.02, 0.98, 97)
+_SAME_SHAPE = 0.06  # mean distance of standardised quantiles up to which two shapes count as one
+_MOVED = 0.1  # standard deviations from which a shape counts as moved
+_SAME_SHARES = 0.05  # total variation distance up to which shares count as the same
+_PROBED = 512
+_UNSUPPORTED = 0.99  # quantile of distances among reference points beyond which a point has no support
 
 
 @dataclass(frozen=True)
@@ -121,3 +130,44 @@ def needed(size: EffectSize, asked: float, units: float, epsilon: float, attempt
     noise = needed_figure(epsilon, attempts, ERROR / 2) * bound_of(size, asked, num_released)
     chance = size.by_chance(1.0, ERROR / 4) * math.sqrt(units)
     return asked + size.by_chance(num_released, ERROR / 4) + (noise + chance) / max(units, 1.0)
+
+
+def transformed_copies(columns: tuple[Channel, ...], released: np.ndarray, real: np.ndarray) -> tuple[str, ...]:
+    """Return names of columns whose released distribution is the real one behind a simple invertible map.
+
+    Numbers: moved, stretched or mirrored. Categories: renamed. Such a copy passes every test of difference.
+    """
+    found = []
+    for place, column in enumerate(columns):
+        codes = num_codes(column)
+        sides = released[:, place], real[:, place]
+        if _affine_copy(*sides) if codes is None else _renamed(*sides, codes):
+            found.append(column.name)
+    return tuple(found)
+
+
+def _affine_copy(released: np.ndarray, real: np.ndarray) -> bool:
+    first, second = (np.quantile(values, _QUANTILES) for values in (released, real))
+    if not min(first.std(), second.std()) > 1e-9:
+        return False
+    moved = max(abs(first.mean() - second.mean()) / second.std(), abs(np.log(first.std() / second.std()))) > _MOVED
+    ours, theirs = zscore(first), zscore(second)
+    straight, mirrored = (float(np.abs(ours - other).mean()) for other in (theirs, -theirs[::-1]))
+    return (moved and straight < _SAME_SHAPE) or (mirrored < _SAME_SHAPE < straight)
+
+
+def _renamed(released: np.ndarray, real: np.ndarray, codes: int) -> bool:
+    shares = [np.bincount(values.astype(int), minlength=codes) / len(values) for values in (released, real)]
+    apart = np.abs(shares[0] - shares[1]).sum() / 2
+    sorted_apart = np.abs(np.sort(shares[0]) - np.sort(shares[1])).sum() / 2
+    return bool(apart > 2 * _SAME_SHARES and sorted_apart < _SAME_SHARES)
+
+
+def share_without_support(released: np.ndarray, real: np.ndarray) -> float:
+    """Return the share of released x′ [row, number] that lie farther from reference points than these do."""
+    if len(real) < 2:
+        return 1.0
+    probed = min(_PROBED, len(real) // 2)
+    pool, own = real[probed:], real[:probed]
+    usual, found = (cdist(points, pool).min(axis=1) for points in (own, released[:_PROBED]))
+    return float((found > max(np.quantile(usual, _UNSUPPORTED), 1e-9)).mean())

@@ -1,12 +1,8 @@
 """Hot-deck imputation: x* for a wanted x′ comes from the synthetic series (its donor) whose own x′ is nearest.
 
-Donors are sampled from one release of `spectral`. All that follows is post-processing: wanted x′ come from the target,
-or from a generator trained to differ from the pool of donors, each takes a donor, and the donor's x′ is replaced. What
-x* is given x′ is then `spectral`'s, and the marginal of x′ the wanted one.
-
-The pool shows the marginal that is to be hidden, so neither it nor the model behind it is released: a release holds
-finished series, and a request for more than it holds returns repeats. A donor serves once where there are enough of
-them. A release also holds a few series of every label, for requests of a rare label.
+Donors are sampled from one release of `spectral`; all that follows is post-processing. The pool shows the marginal that
+is to be hidden, so neither it nor the model behind it is released: a release holds finished series, also a few of every
+label, and a request for more than it holds returns repeats. A donor serves once where there are enough of them.
 
 Reference: Andridge and Little (2010), DOI 10.1111/j.1751-5823.2010.00103.x (hot deck imputation).
 """

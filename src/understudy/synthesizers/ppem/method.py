@@ -4,14 +4,12 @@ Idea. Sensitive attributes x′ (columns, the label, or levels of a series) and 
 marginal of x′ is replaced by one that the user states, or by one that a generator was trained to make different; x*
 given x′ is kept (PPEM: privacy-preserving energy models).
 
-In the mode `sound`, private data is read by one release of `spectral` and by a check on held-out units. x* given x′
-comes from synthetic series by hot-deck imputation (`hot_deck`); the energies of the paper are trained on synthetic
-series only. The mode `lmdp` runs the paper's algorithm on real rows (`published`): it protects no unit, its certificate
-says so first, and the series that it generates have neither gaps nor varying lengths.
+In the mode `sound`, private data is read by one release of `spectral` and by a check on held-out units; all else is
+made from synthetic series (`hot_deck`). The mode `lmdp` runs the paper's algorithm on real rows (`published`): it
+protects no unit, and its certificate says so first.
 
-Cost: a minute. Choose it where an aggregate is a secret of its own: where a bank is active, what its clients are like.
-Where only people have to be protected, `spectral` is better at any epsilon.
-Not to be confused with privacy: that two distributions differ does not bound what can be learned (`docs/ppem.md`).
+Cost: a minute. Choose it where an aggregate is a secret of its own; where only people have to be protected, `spectral`
+is better. That two distributions differ does not bound what can be learned (`docs/ppem.md`).
 
 References: PPEM; Zhao et al., arXiv:1609.03126 (EBGAN); Liu, Lee and Jordan, arXiv:1602.03253 (KSD); Dwork and Roth
 (2014), Algorithm 1 (AboveThreshold); Andridge and Little (2010) (hot-deck imputation).
@@ -41,7 +39,7 @@ from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
 from understudy.synthesizers.options import recipe_of, require_no_guarantee, require_one_of
 from understudy.synthesizers.ppem import attributes, effect_size, hot_deck, published
 from understudy.synthesizers.ppem.attributes import DIFFERENT, UNIFORM, Partition, Rows, Target
-from understudy.synthesizers.ppem.probes import share_without_support, transformed_copies
+from understudy.synthesizers.ppem.effect_size import share_without_support, transformed_copies
 from understudy.synthesizers.ppem.published import CONDITIONAL, MARGINAL
 from understudy.synthesizers.ppem.recipe import DEFAULT, PAPER, Recipe
 from understudy.synthesizers.registry import METHODS
@@ -139,9 +137,8 @@ class PPEM(Synthesizer):
             units, least = self._units_and_least_effect(schema, guarantee)
             if units and least > 1:
                 raise InputError(
-                    f"effect: a check on about {units:.0f} held-out units at epsilon = {guarantee.epsilon:g} passes "
-                    f"only from {least:.3g} on, and there is no effect above 1. Ask for less, or bring more units or a "
-                    "larger epsilon."
+                    f"effect: at most 1 is expected, but a check on about {units:.0f} held-out units at epsilon = "
+                    f"{guarantee.epsilon:g} passes only from {least:.3g} on. Ask for less, or a larger epsilon."
                 )
         left = Guarantee((1 - _CHECK_SHARE * len(checks)) * guarantee.epsilon, guarantee.delta)
         whole = METHODS.create("spectral").plan(schema.without_context(), left)
@@ -318,12 +315,10 @@ class _Run:
             values = method.values(self.partition, generators, self.table, NUM_RELEASED, rng)
             if far_enough(values):
                 return generators, values
-        tries = "1 attempt" if method.attempts == 1 else f"{method.attempts} attempts"
-        instead = "state a target" if method.has_generator else "state another target"
         raise ReleaseError(
-            f"effect: no marginal at least {effect:g} away was found in {tries}, so nothing is released; what was "
-            f"charged stays charged. Ask for a smaller effect, {instead}, or bring a larger epsilon: `understudy plan` "
-            "says from which effect on a check passes."
+            f"effect: no marginal at least {effect:g} away was found (attempts: {method.attempts}), so nothing is "
+            "released; what was charged stays charged. Ask for a smaller effect, state a target, or bring a larger "
+            "epsilon: `understudy plan` says from which effect on a check passes."
         )
 
     def _check(self, held_out: PrivateSeries | None) -> Callable[[np.ndarray], bool]:
@@ -348,10 +343,8 @@ class _Run:
 
     def _lacking(self, generated: Tensor, references: Tensor) -> Tensor:
         """Return what generated x′ lack of the effect sizes from which the check passes; public."""
-        aims = [
-            (aim - size.differentiable(generated, references)) for aim, size in zip(self._aims, self.sizes, strict=True)
-        ]
-        return torch.stack(aims).clamp_min(0).sum()
+        reached = torch.stack([size.differentiable(generated, references) for size in self.sizes])
+        return (torch.tensor(self._aims) - reached).clamp_min(0).sum()
 
     @cached_property
     def _aims(self) -> list[float]:

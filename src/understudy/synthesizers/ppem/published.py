@@ -4,10 +4,9 @@ The penalty keeps the kernel Stein discrepancy between x′ and the density p �
 chance explains (Liu, Lee and Jordan 2016, arXiv:1602.03253). The kernel is k(x, y) = exp(−‖x − y‖²/h); the paper prints
 it without the square, with which its formulas would not follow.
 
-An energy is a density without its partition function: p ∝ exp(−E), and ∇ log p = −∇E does not know the factor. Its
-slope is computed by running its layers backwards instead of by second derivatives. No layer of an energy mixes rows, so
-that each row's gradient is its own. Generators have LayerNorm where the paper has batch normalisation (`norm="batch"`),
-and are released as a running average unless `ema` is 0.
+An energy is a density without its partition function: ∇ log p = −∇E does not know the factor. Its slope is computed by
+running its layers backwards, and no layer mixes rows. Generators have LayerNorm where the paper has batch normalisation
+(`norm="batch"`), and are released as a running average unless `ema` is 0.
 """
 
 from collections.abc import Callable, Sequence
@@ -40,8 +39,7 @@ Lacking = Callable[[Tensor, Tensor], Tensor]  # (generated x′, reference x′)
 class Energy(nn.Module):
     """A perceptron E(x | condition) ≥ 0; x and the condition enter by branches of their own.
 
-    Its slope along x is computed by running the layers backwards. LeakyReLU has no curvature, so the gates are
-    constants and only the softplus at the end bends.
+    LeakyReLU has no curvature, so the gates are constants of the slope and only the softplus at the end bends.
     """
 
     def __init__(self, num_inputs: int, num_conditions: int, width: int) -> None:
@@ -268,8 +266,7 @@ def stein_pairs(points: Tensor, scores: Tensor, bandwidth: Tensor | float) -> Te
 def normalised_discrepancy(pairs: Tensor) -> Tensor:
     """Return the squared linear discrepancy over its variance [...], about χ² with one degree of freedom under p.
 
-    It lies between 0 and m − 1 for m pairs, does not change when u is scaled, and counts both signs: a negative linear
-    discrepancy rejects as well. 0 where u vanishes at every pair.
+    Between 0 and m − 1 for m pairs; a negative linear discrepancy counts as well. 0 where u vanishes at every pair.
     """
     number, squares = pairs.shape[-1], (pairs**2).sum(-1)
     total = pairs.sum(-1) ** 2

@@ -5,13 +5,12 @@ shared latent, and a shared discriminator at an aggregator, which sees features 
 belong together. `published` is Algorithm 1 of the paper, whose noise protects nobody.
 
 What is private. Discriminators and extractors of every party and the shared discriminator see real rows. In the mode
-`sound` each of these M + 1 owners clips a row's gradient to C/√(M+1) and noises all of its parameters, which is one
-Poisson-subsampled Gaussian per iteration; gradients of synthetic rows are added after the noise. Working scale, shares
-of the classes, gaps and lengths are bought beside it, as for other methods.
+`sound` each of these M + 1 owners clips a row's gradient to C/√(M+1) and noises all of its parameters: one
+Poisson-subsampled Gaussian per iteration. Gradients of synthetic rows are added after the noise.
 
 Cost: minutes. Choose it where organisations can't bring their columns together and trust one aggregator not to keep
-what it sees; at a small epsilon `spectral` in the aggregator's hands is better. Public context is not modelled.
-Not to be confused with training in which "raw data never leaves": features are sent, and they can be inverted.
+what it sees; `spectral` in the aggregator's hands is better. Not to be confused with training in which "raw data never
+leaves": features are sent, and they can be inverted.
 
 References: VFLGAN-TS (doi:10.1145/3776587); Seyfi et al. 2022 (CosciGAN); Abadi et al., arXiv:1607.00133 (DP-SGD).
 """
@@ -23,11 +22,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from torch import nn
 
 from understudy.data import Panel, Schema
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee, at_most
-from understudy.privacy.events import Gaussian, NonPrivate, SubsampledGaussian
+from understudy.privacy.events import Gaussian, NonPrivate
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers
 from understudy.privacy.private_series import PrivateSeries
@@ -37,20 +37,15 @@ from understudy.statistics.facts import Facts
 from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
 from understudy.synthesizers.options import recipe_of, require_no_guarantee, require_one_of
 from understudy.synthesizers.sampling import NODES, calibrated, num_pooled, panel_of, sample_classes, score_nodes
-from understudy.synthesizers.vflgan_ts import modes
+from understudy.synthesizers.vflgan_ts import modes, network
 from understudy.synthesizers.vflgan_ts.modes import NOISY_ROWS, NOT_PRIVATE, Rule
-from understudy.synthesizers.vflgan_ts.network import (
-    AttributeDiscriminators,
-    AttributeGenerators,
-    FeatureExtractor,
-    SharedDiscriminator,
-)
 from understudy.synthesizers.vflgan_ts.partition import encoding_of, joined, num_classes, num_values, partition, rows_of
 from understudy.synthesizers.vflgan_ts.protocol import RunConfig, converse
 from understudy.synthesizers.vflgan_ts.published import Aggregator, Party, Rows, generate
 from understudy.synthesizers.vflgan_ts.recipe import DEFAULT, LATENT, MODES, PAPER, SCALES, Mode, Recipe, Scale
-from understudy.training.networks import load_arrays, meta_device, num_parameters, to_arrays
-from understudy.training.plan import TRAINING, DPSGDConfig, noise_ratio, training_plan
+from understudy.training.fit import foretold
+from understudy.training.networks import load_arrays, to_arrays
+from understudy.training.plan import TRAINING, DPSGDConfig, training_plan
 
 PARTY = "party"  # arrays of a party's generators begin with it and the party's place
 _WAVES = "waves"  # array of a release: how many coefficients its generators make, 0 where they make steps
@@ -82,8 +77,6 @@ class VFLGANTS(Synthesizer):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "recipe", recipe_of(self.recipe, Recipe))
-        if self.mode == "masked":
-            raise InputError(modes.MASKED)
         require_one_of(self, mode=MODES, scale=SCALES)
 
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
@@ -98,8 +91,8 @@ class VFLGANTS(Synthesizer):
             return training_plan(self._config(schema), shares, guarantee)
         if schema.unit.kind == "event":
             raise InputError(
-                "mode: 'local' can't protect events: one event less may empty a window or a series, whose noisy row "
-                "would be missing, which reveals it. Use 'sound', or protect entities."
+                "mode: 'local' can't protect events: one event less may empty a series, whose noisy row would be "
+                "missing, which reveals it. Use 'sound', or protect entities."
             )
         shares[NOISY_ROWS] = 1 - sum(shares.values())
         entries = tuple(
@@ -114,12 +107,9 @@ class VFLGANTS(Synthesizer):
         Privacy: unit as the schema says, neighbours as the certificate does. Real rows are looked at by `facts.buy` and
         by the updates of the mode's rule, which `docs/claims/vflgan-ts.md` bounds; generators see synthetic rows only.
         """
-        schema = private.schema
-        panel, facts = private.panel, bought.buy(private, grant)
-        encoding = encoding_of(schema, facts)
-        rows = {
-            own.party: rows_of(own, panel, encoding, self.run_config(schema).frequencies) for own in partition(schema)
-        }
+        schema, panel, facts = private.schema, private.panel, bought.buy(private, grant)
+        encoding, waves = encoding_of(schema, facts), self.run_config(schema).frequencies
+        rows = {own.party: rows_of(own, panel, encoding, waves) for own in partition(schema)}
         if self.mode == "sound":
             unit = np.arange(panel.num_series) if schema.unit.kind == "event" else panel.unit
             rule = modes.sound_rule(grant, self.recipe, len(rows), private.population, private.influence, unit)
@@ -169,8 +159,8 @@ class VFLGANTS(Synthesizer):
         """Returns what a release holds, from all parties' generators by name; reads nothing private."""
         arrays = facts.to_arrays()
         for place, columns in enumerate(partition(schema)):
-            named = generators[columns.party].items()
-            arrays |= {f"{PARTY}{place}.{name}": np.asarray(array) for name, array in named}
+            own = generators[columns.party].items()
+            arrays |= {f"{PARTY}{place}.{name}": np.asarray(array) for name, array in own}
         arrays["nodes"] = np.zeros((0, NODES))
         arrays[_WAVES] = np.array([self.run_config(schema).frequencies or 0])
         if facts.marginals:  # quantiles by which scores are calibrated
@@ -182,71 +172,10 @@ class VFLGANTS(Synthesizer):
     def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         """Every party's attributes from one shared latent, joined."""
         facts = Facts.from_arrays(arrays)
-        encoding = encoding_of(schema, facts)
-        classes = sample_classes(facts, request)
+        encoding, classes = encoding_of(schema, facts), sample_classes(facts, request)
         series, static = self._working_rows(arrays, encoding, classes, request.rng)
         series = calibrated(series, arrays["nodes"], encoding)
         return panel_of(schema, request, encoding, facts, classes, (series, static))
-
-    def outlook(self, schema: Schema, guarantee: Guarantee) -> tuple[str, ...]:
-        """Says what noise does to gradients, what a party could learn, or what `local` costs."""
-        if self.mode in NOT_PRIVATE:
-            return (f"Not private: {NOT_PRIVATE[self.mode]}.",)
-        learned = self.learned_schema(schema)
-        plan, columns = self.plan(learned, guarantee), partition(learned)
-        if self.mode == "local":
-            event, values = plan.event(NOISY_ROWS), num_values(learned) - num_classes(learned)
-            assert isinstance(event, Gaussian)
-            size = event.noise_multiplier * math.sqrt(values * learned.unit.max_series)
-            return (
-                f"Every value of every row gets noise {size:.3g} times as large as a typical value, before training.",
-            )
-        training, number, drawn = self._training(plan, learned)
-        noise = training.noise_multiplier * math.sqrt(number)
-        return (
-            f"{len(columns)} parties and an aggregator noise {number} parameters {training.iterations} times: the sum "
-            f"of {drawn:.3g} gradients of length {self.recipe.clipping_norm:g} at the most against noise of length "
-            f"{noise:.3g}.",
-            self.trust(learned, plan)[-1],
-        )
-
-    def gradient_noise(self, schema: Schema, guarantee: Guarantee) -> float | None:
-        """That of all owners together in the mode `sound`."""
-        if self.mode != "sound":
-            return None
-        learned = self.learned_schema(schema)
-        event, number, drawn = self._training(self.plan(learned, guarantee), learned)
-        return noise_ratio(event.noise_multiplier, number, drawn)
-
-    def _training(self, plan: SpendingPlan, schema: Schema) -> tuple[SubsampledGaussian, int, float]:
-        """Returns the event of all iterations, how many parameters see real rows, and how many units are drawn.
-
-        Parameters are those of discriminators, extractors and the shared discriminator.
-        """
-        event, recipe = modes.training_event(plan), self.recipe
-        steps = self.run_config(schema).frequencies or schema.num_steps
-        sizes = [own.num_attributes for own in partition(schema)]
-        with meta_device():
-            shared = SharedDiscriminator(recipe.features * len(sizes), recipe.shared_widths)
-            own = [AttributeDiscriminators(number, steps, recipe.widths) for number in sizes]
-            extractors = [FeatureExtractor(number * steps, recipe.features) for number in sizes]
-        number = sum(map(num_parameters, (shared, *own, *extractors)))
-        return event, number, event.sampling_rate * (schema.population.size or 1)
-
-    def trust(self, schema: Schema, plan: SpendingPlan) -> tuple[str, ...]:
-        """Who is trusted in this mode, and what a party could learn."""
-        if self.mode != "sound":
-            return modes.TRUST[self.mode]
-        cost = modes.against_a_party(plan)
-        return (
-            *modes.TRUST[self.mode],
-            "Against a party that keeps nothing, but knows which rows were drawn: "
-            f"epsilon = {at_most(cost, 4)} at the same delta.",
-        )
-
-    def run_config(self, schema: Schema) -> RunConfig:
-        """Returns what all sides of a run agree on."""
-        return RunConfig(schema, self.recipe, self.mode, self.seed)
 
     def _working_rows(
         self, arrays: Mapping[str, np.ndarray], encoding: Encoding, classes: np.ndarray, rng: np.random.Generator
@@ -260,10 +189,58 @@ class VFLGANTS(Synthesizer):
         latent = torch.from_numpy(np.concatenate([noise, hot], 1).astype(np.float32))
         parts = []
         for place, own in enumerate(columns):
-            module = AttributeGenerators(own.num_attributes, config.num_latent, waves or schema.num_steps)
+            module = network.AttributeGenerators(own.num_attributes, config.num_latent, waves or schema.num_steps)
             load_arrays(module, arrays, f"{PARTY}{place}.")
             parts.append(generate(module, latent).numpy())
         return joined(columns, tuple(parts), encoding, waves=waves > 0)
+
+    def outlook(self, schema: Schema, guarantee: Guarantee) -> tuple[str, ...]:
+        """Says what noise does to gradients, what a party could learn, or what `local` costs."""
+        if self.mode in NOT_PRIVATE:
+            return (f"Not private: {NOT_PRIVATE[self.mode]}.",)
+        learned = self.learned_schema(schema)
+        plan = self.plan(learned, guarantee)
+        if self.mode == "sound":
+            return (self._foretold(learned, plan)[1], self.trust(learned, plan)[-1])
+        event, values = plan.event(NOISY_ROWS), num_values(learned) - num_classes(learned)
+        assert isinstance(event, Gaussian)
+        size = event.noise_multiplier * math.sqrt(values * learned.unit.max_series)
+        return (f"Every value of every row gets noise {size:.3g} times as large as a typical value, before training.",)
+
+    def gradient_noise(self, schema: Schema, guarantee: Guarantee) -> float | None:
+        """That of all owners together in the mode `sound`."""
+        if self.mode != "sound":
+            return None
+        learned = self.learned_schema(schema)
+        return self._foretold(learned, self.plan(learned, guarantee))[0]
+
+    def _foretold(self, schema: Schema, plan: SpendingPlan) -> tuple[float, str]:
+        """Returns the noise on gradients of all networks that see real rows, of all owners together."""
+        recipe, sizes = self.recipe, [own.num_attributes for own in partition(schema)]
+        steps = self.run_config(schema).frequencies or schema.num_steps
+
+        def critics() -> nn.Module:
+            own = [network.AttributeDiscriminators(number, steps, recipe.widths) for number in sizes]
+            extractors = [network.FeatureExtractor(number * steps, recipe.features) for number in sizes]
+            shared = network.SharedDiscriminator(recipe.features * len(sizes), recipe.shared_widths)
+            return nn.ModuleList([shared, *own, *extractors])
+
+        drawn = modes.training_event(plan).sampling_rate * (schema.population.size or 1)
+        return foretold(plan, drawn, critics)
+
+    def trust(self, schema: Schema, plan: SpendingPlan) -> tuple[str, ...]:
+        """Who is trusted in this mode, and what a party could learn."""
+        if self.mode != "sound":
+            return modes.TRUST[self.mode]
+        return (
+            *modes.TRUST[self.mode],
+            "Against a party that keeps nothing, but knows which rows were drawn: "
+            f"epsilon = {at_most(modes.against_a_party(plan), 4)} at the same delta.",
+        )
+
+    def run_config(self, schema: Schema) -> RunConfig:
+        """Returns what all sides of a run agree on."""
+        return RunConfig(schema, self.recipe, self.mode, self.seed)
 
     def _config(self, schema: Schema) -> DPSGDConfig:
         """How units are sampled. Events change windows and do not remove them, which sampling does not amplify."""

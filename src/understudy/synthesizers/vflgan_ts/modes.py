@@ -35,11 +35,6 @@ NOT_PRIVATE = {
     "plain": "VFLGAN-TS as published without differential privacy; nothing was noised",
     "paper": "DPVFLGAN-TS as published, with noise on first layers only: Theorem 4.3 does not hold",
 }
-MASKED = (
-    "mode: 'masked', the larger batches of section 4.5 of VFLGAN-TS of which each party masks some rows, has no proof: "
-    "it is unknown what a party learns from rows it was shown and told to ignore. Use 'sound' with a trusted "
-    "aggregator, or 'local'."
-)
 _ALIGNED = "Which units take part is known to every party and to the aggregator: rows were aligned before training."
 TRUST = {
     "sound": (
@@ -98,14 +93,13 @@ def sound_rule(
 
     Privacy: the caller counts iterations as executed before they run.
     """
-    plan = charged_config(training_event(grant.plan), population, recipe.clipping_norm)
-    executed = grant.executed[TRAINING]
+    plan, executed = charged_config(training_event(grant.plan), population, recipe.clipping_norm), grant.executed
     update = partial(ClippedUpdate, block=plan.split(num_parties + 1, influence), noise=grant.noise)
 
     def batches(num_rows: int) -> Iterator[Tensor]:
         rows = np.arange(num_rows)
         windows = UnitWindows({"row": rows}, rows if unit is None else unit, np.random.default_rng())
-        for drawn in plan.draw(windows.num_candidates, grant.noise, done=executed):
+        for drawn in plan.draw(windows.num_candidates, grant.noise, done=executed[TRAINING]):
             yield windows.batch(drawn)["row"]
 
     return Rule(update, update, batches)

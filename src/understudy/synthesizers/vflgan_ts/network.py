@@ -1,7 +1,6 @@
 """Networks of VFLGAN-TS (section 4.2): one generator and one discriminator per attribute, computed stacked.
 
-Axis order is `row, attribute, step`. Randomness comes from a generator that is handed in, so that a run repeats
-itself wherever its parts are computed.
+Randomness comes from a generator that is handed in, so that a run repeats itself wherever its parts are computed.
 """
 
 import math
@@ -26,8 +25,7 @@ Kept = Float[Tensor, "row width"] | None  # what dropout leaves of all hidden la
 class AttributeGenerators(nn.Module):
     """One LSTM cell and one linear per attribute, all fed by the same latent.
 
-    The cell runs once, from rest: without a past there is nothing to forget and nothing to feed back, so of the four
-    gates three remain. One product computes all gates of all attributes: what comes in, what goes out, then the cell.
+    The cell runs once, from rest, with nothing to forget: three gates remain, of all attributes in one product.
     """
 
     def __init__(self, num_attributes: int, num_latent: int, num_steps: int, num_hidden: int = HIDDEN) -> None:
@@ -78,10 +76,7 @@ class SharedDiscriminator(Perceptron):
 
 
 class FeatureExtractor(nn.Module):
-    """All attributes of one party as the features that it sends: an affine map and LeakyReLU.
-
-    With as many features as inputs the map can be inverted: features are private, whatever they are called.
-    """
+    """All attributes of one party as the features that it sends; the map can be inverted, so features are private."""
 
     def __init__(self, num_inputs: int, num_features: int) -> None:
         super().__init__()
@@ -117,8 +112,7 @@ def with_dropout(
 def kept_by_dropout(shape: tuple[int, ...], share: float, generator: torch.Generator) -> Tensor | None:
     """Returns factors that let each number pass with probability 1 − share, in steps of 1/256; None if all pass.
 
-    One random byte decides about each number, compared by numpy, which has a fast loop for bytes: a hundredth of the
-    time that a Bernoulli draw per number takes.
+    One random byte decides about each number, which takes a hundredth of the time of a Bernoulli draw.
     """
     limit = round(256 * share)
     if limit == 0:

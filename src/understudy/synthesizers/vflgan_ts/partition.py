@@ -1,10 +1,8 @@
 """The vertical partition of a table: which party holds which columns, columns as attributes, facts bought by party.
 
-An attribute is one series; all have one length. Channels in working scale are attributes as they are; a static column
-is a constant attribute. Numbers are stretched so that most of them lie within [−1, 1], codes are 0 or 1.
-
-A fact such as the distributions of all columns is one noisy release over the columns of all parties. Noise on its
-coordinates is independent, so every party can release its own coordinates with the noise of the whole.
+An attribute is one series: a channel in working scale, or a static column as a constant. Numbers are stretched so that
+most of them lie within [−1, 1], codes are 0 or 1. A fact such as the distributions of all columns is one noisy release;
+noise on its coordinates is independent, so every party can release its own with the noise of the whole.
 """
 
 import math
@@ -67,10 +65,7 @@ def partition(schema: Schema) -> tuple[PartyColumns, ...]:
 
 
 def rows_of(columns: PartyColumns, panel: Panel, encoding: Encoding, frequencies: int | None = None) -> Rows:
-    """Returns a party's rows: attributes [row, attribute, step], and the class if it holds the label.
-
-    Args:
-        frequencies: How many weighted coefficients of a cosine transform take the place of the steps; None keeps them.
+    """Returns a party's rows: attributes [row, attribute, step or `to_waves`], and the class if it holds the label.
 
     Privacy: private; every row follows from its own series and from public facts.
     """
@@ -89,11 +84,7 @@ def rows_of(columns: PartyColumns, panel: Panel, encoding: Encoding, frequencies
 def joined(
     columns: tuple[PartyColumns, ...], parts: tuple[np.ndarray, ...], encoding: Encoding, *, waves: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns (working series [row, step, channel], static columns [row, column]) from all parties' attributes.
-
-    Args:
-        waves: Whether attributes are coefficients, as `to_waves` made them.
-    """
+    """Returns (working series [row, step, channel], static columns [row, column]) from all parties' attributes."""
     num_rows, num_steps = len(parts[0]), encoding.schema.num_steps
     series, static = np.empty((num_rows, num_steps, encoding.num_channels)), np.empty((num_rows, encoding.num_static))
     for own, part in zip(columns, parts, strict=True):
@@ -148,11 +139,9 @@ def own_schema(schema: Schema, party: str) -> Schema:
 def buy_part(private: PrivateSeries, grant: Grant, schema: Schema) -> Facts:
     """Releases a party's part of every fact of the joined table that was charged.
 
-    Privacy: bounds are those of the joined table, so with the other parties' parts this is the release that each
-    party was charged for.
+    Privacy: bounds are those of the joined table, so that all parts together are what each party was charged for.
     """
-    own = private.schema
-    return bought.buy(private, grant, parts_of(own, schema))
+    return bought.buy(private, grant, parts_of(private.schema, schema))
 
 
 def parts_of(own: Schema, schema: Schema) -> dict[str, float]:

@@ -1,11 +1,10 @@
 """The protocol between parties and an aggregator: both sides are conversations, and a transport only moves frames.
 
-A side computes, hands out a frame, waits, and goes on with the answer. It is written as a Python generator and knows
-nothing of sockets, threads or clocks, so the same computation runs in one process (`converse`) or over any pair of
-links (`take_part`, `preside`), and a fixed test seed gives the same losses everywhere.
+A side computes, hands out a frame, waits, and goes on with the answer: a Python generator, which knows nothing of
+sockets or threads. So the same computation runs in one process (`converse`) or over links (`take_part`, `preside`), and
+a fixed test seed gives the same losses everywhere.
 
-Privacy: frames carry private features of single units and their gradients. Nothing here hides them: what a mode
-promises a reader of frames is stated in its method's claim.
+Privacy: frames carry private features of single units and their gradients, and nothing here hides them.
 """
 
 import json
@@ -34,6 +33,7 @@ from understudy.statistics.columns import num_labels
 from understudy.synthesizers.vflgan_ts.recipe import DROPOUT, LATENT, Recipe
 
 MAX_FREQUENCIES = 64
+_ONE_VERSION = "All sides need the same version and the same options."
 END = "end"  # stage of the last answer
 _ONE_AT_A_TIME = threading.Lock()
 
@@ -49,10 +49,9 @@ class Frame:
     def expect(
         self, iteration: int, stage: str, shapes: Mapping[str, tuple[int | None, ...]], *, sender: str
     ) -> Mapping[str, Tensor]:
-        """Returns the tensors if they are finite and just those that were to come now, or refuses the frame.
+        """Returns the tensors, if they are finite and just those that were to come now; None in `shapes` is any size.
 
-        A frame that is replayed, early, late, of another shape or not a number stops the run: going on would train on
-        something else than was agreed. In `shapes` None allows any size.
+        Anything else stops the run: going on would train on something else than was agreed.
         """
         if (self.iteration, self.stage) != (iteration, stage):
             raise InputError(
@@ -61,8 +60,7 @@ class Frame:
             )
         if set(self.tensors) != set(shapes) or not all(_fits(self.tensors[name], shapes[name]) for name in shapes):
             raise InputError(
-                f"'{sender}': a frame '{stage}' holds other tensors than agreed ({', '.join(shapes)}). Both sides "
-                "need the same version and the same options."
+                f"'{sender}': a frame '{stage}' holds other tensors than agreed ({', '.join(shapes)}). {_ONE_VERSION}"
             )
         if not all(math.isfinite(tensor.sum().item()) for tensor in self.tensors.values()):  # one makes the sum so
             raise InputError(f"'{sender}': a frame '{stage}' holds numbers that are not finite. The run is stopped.")
@@ -77,11 +75,10 @@ class Frame:
     def from_bytes(cls, content: bytes) -> "Frame":
         """Returns the frame that `to_bytes` wrote; anything else is refused."""
         try:
-            size = int.from_bytes(content[:8], "little")
-            facts = json.loads(content[8 : 8 + size])["__metadata__"]
+            facts = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]
             return cls(int(facts["iteration"]), str(facts["stage"]), load_tensors(content))
         except (SafetensorError, KeyError, TypeError, ValueError) as problem:
-            raise InputError("A frame is expected, got bytes that are none. Both sides need one version.") from problem
+            raise InputError(f"A frame is expected, got bytes that are none. {_ONE_VERSION}") from problem
 
 
 Frames = Mapping[str, Frame]  # by party
@@ -142,7 +139,7 @@ def num_classes(schema: Schema) -> int:
 
 
 class Stage(NamedTuple):
-    """One exchange: its iteration and what is done in it."""
+    """One exchange."""
 
     iteration: int
     name: str  # "discriminate", "generate", or "end"
@@ -185,16 +182,13 @@ class RunConfig:
     def randomness(self) -> torch.Generator:
         """Returns the source of latents and dropout; within `seeded` the same for the same seed, but for `sound`.
 
-        Privacy: in `sound` the source starts from the operating system's randomness, so that no public seed shows what
-        a run drew. It does not depend on rows: that mode has no dropout, whose masks would shift with one row more.
+        Privacy: in `sound` it starts from the operating system's randomness, so that no public seed shows what was
+        drawn, and has no dropout, whose masks would shift with one row more.
         """
         return torch.Generator().manual_seed(secrets.randbits(63) if self.mode == "sound" else torch.initial_seed())
 
     def stages(self, done: int = 0, last: int | None = None) -> list[Stage]:
-        """Returns all exchanges after `done` iterations up to the last one, by default that of the recipe.
-
-        A run that was stopped ends earlier, because iterations that were counted and lost are not given back.
-        """
+        """Returns all exchanges after `done` iterations up to the last one, by default that of the recipe."""
         last = self.recipe.iterations if last is None else last
         stages = []
         for iteration in range(done + 1, last + 1):
@@ -204,13 +198,8 @@ class RunConfig:
         return [*stages, Stage(last, END)]
 
 
-def greeting(num_rows: int) -> Frame:
-    """Returns what a party says first: how many rows it has aligned, which all sides know from the alignment."""
-    return Frame(0, "greeting", {"num_rows": torch.tensor([num_rows])})
-
-
 def common_rows(greetings: Frames) -> int:
-    """Returns how many rows all parties hold, or refuses parties whose rows do not belong together."""
+    """Returns how many aligned rows all parties hold, or refuses parties whose rows do not belong together."""
     shape = {"num_rows": (1,)}
     sizes = {int(said.expect(0, "greeting", shape, sender=name)["num_rows"]) for name, said in greetings.items()}
     if len(sizes) != 1:
@@ -229,15 +218,15 @@ def seeded(seed: int, name: str) -> Iterator[None]:
 
 def frame_of(round_number: int, stage: str, documents: Documents) -> Frame:
     """Returns a frame that holds documents by name."""
-    numbers = {name: np.frombuffer(content, dtype=np.uint8).copy() for name, content in documents.items()}
-    return Frame(round_number, stage, {name: torch.from_numpy(array) for name, array in numbers.items()})
+    numbers = {name: torch.from_numpy(np.frombuffer(text, np.uint8).copy()) for name, text in documents.items()}
+    return Frame(round_number, stage, numbers)
 
 
 def documents_of(frame: Frame, round_number: int, stage: str, names: set[str], sender: str) -> Documents:
     """Returns the documents of a frame, or refuses one that is not what was to come now."""
     tensors = frame.expect(round_number, stage, dict.fromkeys(names, (None,)), sender=sender)
     if any(tensor.dtype != torch.uint8 for tensor in tensors.values()):
-        raise InputError(f"'{sender}': a frame '{stage}' holds no documents. Both sides need the same version.")
+        raise InputError(f"'{sender}': a frame '{stage}' holds no documents. {_ONE_VERSION}")
     return {name: tensor.numpy().tobytes() for name, tensor in tensors.items()}
 
 
@@ -259,7 +248,7 @@ def from_json(content: bytes, sender: str, kind: Any = Any) -> Any:
     try:
         return pydantic.TypeAdapter(kind).validate_python(canonical.loads(content), strict=True)
     except ValueError as problem:  # pydantic's own is one
-        raise InputError(f"'{sender}': facts are expected, got others. Both sides need the same version.") from problem
+        raise InputError(f"'{sender}': facts are expected, got others. {_ONE_VERSION}") from problem
 
 
 def to_arrays(arrays: Mapping[str, np.ndarray]) -> bytes:

@@ -44,11 +44,10 @@ from understudy.synthesizers.vflgan_ts.protocol import (
     RunConfig,
     Stage,
     common_rows,
-    greeting,
     seeded,
 )
 from understudy.synthesizers.vflgan_ts.recipe import LATENT
-from understudy.synthesizers.vflgan_ts.updates import Groups, MakeUpdate, PlainUpdate, Shown
+from understudy.synthesizers.vflgan_ts.updates import Groups, MakeUpdate, PlainUpdate, Shown, Update
 from understudy.training.private_gradient import NormalReserve, gradient_step
 
 Batches = Callable[[int], Iterator[Tensor]]  # of the number of aligned rows: places of the sampled rows, round by round
@@ -68,11 +67,21 @@ class Rows:
     label: Tensor  # one-hot classes [row, class] if this party holds the label; [row, 0] if not
 
 
-class Party:
+class Owner:
+    """Who owns networks that are trained: a party, or the aggregator. What stands here is what a checkpoint holds."""
+
+    name: str
+    updates: Mapping[str, Update]  # of its networks
+    randomness: torch.Generator  # of latents and dropout; no checkpoint of `sound` may keep its state
+    losses: list[float]  # of the shared discriminator on synthetic rows: public in every mode
+    average: Tensor  # over updates, of a party's generators
+
+
+class Party(Owner):
     """What one organisation computes. It shows features of sampled rows and nothing else of them.
 
-    Privacy: in `sound` mode its parameters are noisy after every update, so whatever is made from its generators is
-    covered by the run's charge; the features it sends are not, and go to a trusted aggregator.
+    Privacy: in `sound` its parameters are noisy after every update, so that what its generators make is covered by the
+    run's charge; the features it sends are not, and go to a trusted aggregator.
     """
 
     def __init__(self, name: str, rows: Rows, config: RunConfig, make_update: MakeUpdate) -> None:
@@ -83,18 +92,16 @@ class Party:
             self.generators = AttributeGenerators(num_attributes, config.num_latent, num_steps)
             self.discriminators = AttributeDiscriminators(num_attributes, num_steps, recipe.widths)
             self.extractor = FeatureExtractor(num_attributes * num_steps + self._num_classes, recipe.features)
-            self.randomness = config.randomness()  # of dropout; no checkpoint of `sound` may keep its state
+            self.randomness = config.randomness()
         rate = recipe.learning_rate
         self.update = make_update(((self.discriminators, rate), (self.extractor, rate / 2)))
         self.generator_update = PlainUpdate(((self.generators, rate),))
-        self.average = self.generator_update.flat.values.clone()  # over updates, of the generators' parameters
+        self.updates = {"judges": self.update, "generators": self.generator_update}
+        self.average, self.losses = self.generator_update.flat.values.clone(), []
 
     def side(self, before_iteration: Callable[[int], None], done: int = 0, last: int | None = None) -> PartySide:
-        """Takes part in Algorithm 1 after the iterations that are done, up to the last one.
-
-        `before_iteration` is called with the number of each before any of its rows is read, for counting.
-        """
-        answer = yield greeting(len(self._rows.series))
+        """Takes part in Algorithm 1; `before_iteration` counts each iteration before any of its rows is read."""
+        answer = yield Frame(0, "greeting", {"num_rows": torch.tensor([len(self._rows.series)])})
         stages = self._config.stages(done, last)
         given = self._received(answer, stages[0], {})
         for now, then in pairwise(stages):
@@ -144,11 +151,10 @@ class Party:
 
     def _received(self, answer: Frame, then: Stage, slopes: Mapping[str, int]) -> Given:
         """Returns the tensors of an answer: slopes of the rows just sent, and what the next stage needs."""
-        shapes: dict[str, tuple[int | None, ...]] = {
-            name: (number, self._config.recipe.features) for name, number in slopes.items()
-        }
+        config, shapes = self._config, dict[str, tuple[int | None, ...]]()
+        shapes |= {name: (number, config.recipe.features) for name, number in slopes.items()}
         if then.name != "end":
-            shapes["latent"] = (self._config.recipe.batch, self._config.num_latent)
+            shapes["latent"] = (config.recipe.batch, config.num_latent)
         if then.name == "discriminate":
             shapes["rows"] = (None,)
         return answer.expect(then.iteration, then.name, shapes, sender="aggregator")
@@ -178,12 +184,11 @@ class Party:
         return Rows(series, latent[:, latent.shape[1] - self._num_classes :])
 
 
-class Aggregator:
+class Aggregator(Owner):
     """What the aggregator computes: batches, the latents all parties share, and the shared discriminator.
 
-    Privacy: it sees the features of every sampled row, which can be inverted, and sends each party gradients that
-    depend on the others' rows. It is trusted. In `sound` mode its own parameters are clipped and noised like those of
-    a party.
+    Privacy: it is trusted. It sees the features of every sampled row, which can be inverted, and sends each party
+    gradients that depend on the others' rows. In `sound` its own parameters are clipped and noised like a party's.
     """
 
     def __init__(
@@ -198,14 +203,14 @@ class Aggregator:
         self._class_share = torch.as_tensor(class_share, dtype=torch.float64)
         with seeded(config.seed, "aggregator"):
             self.discriminator = SharedDiscriminator(len(parties) * recipe.features, recipe.shared_widths)
-            self.randomness = config.randomness()  # of latents and dropout, as for a party
+            self.randomness = config.randomness()
         self.update = make_update(((self.discriminator, recipe.learning_rate / 2),))
-        self.losses: list[float] = []  # of the shared discriminator on synthetic rows: public in every mode
+        self.name, self.updates = "aggregator", {"shared": self.update}
+        self.average, self.losses = torch.zeros(0), []
 
     def side(self, before_iteration: Callable[[int], None], done: int = 0, last: int | None = None) -> AggregatorSide:
         """Leads Algorithm 1; arguments as for a party."""
-        frames = yield {}
-        yield from self.lead(frames, before_iteration, done, last)
+        yield from self.lead((yield {}), before_iteration, done, last)
 
     def lead(
         self, frames: Frames, before_iteration: Callable[[int], None], done: int = 0, last: int | None = None
@@ -246,8 +251,7 @@ class Aggregator:
 
     def _generate(self, stage: Stage, frames: Frames) -> Answers:
         """Line 30: returns how features have to change for the shared discriminator to take them for real (Eq. 11)."""
-        features = self._features(stage, frames, {"fake": self._config.recipe.batch})
-        (fake,) = self._shown(features, (1.0,))
+        (fake,) = self._shown(self._features(stage, frames, {"fake": self._config.recipe.batch}), (1.0,))
         return self._by_party({"fake": self._slopes(fake)[0]})
 
     def _losses(self, rows: Shown) -> Tensor:
@@ -300,24 +304,19 @@ class FirstLayerUpdate(PlainUpdate):
         self._first = [layers[0] for layers in linears]
         largest = max(parameter.numel() for layer in self._first for parameter in layer.parameters())
         step = gradient_step(clipping_norm, largest)
-        self._clipping_norm, self._reserve = (
-            clipping_norm,
-            NormalReserve(noise, noise_multiplier * 2 * clipping_norm, step),
-        )
+        self._clipping_norm = clipping_norm
+        self._reserve = NormalReserve(noise, noise_multiplier * 2 * clipping_norm, step)
 
     def change_gradient(self) -> None:
         """Clips and noises the gradient of the whole batch, real and synthetic rows together."""
         for layer in self._first:
             # Each attribute of stacked ones is a network of its own.
             networks = layer.weight.shape[0] if isinstance(layer, StackedLinear) else 1
-            self._noise([self.flat.views[id(parameter)].view(networks, -1) for parameter in layer.parameters()])
-
-    def _noise(self, gradients: list[Tensor]) -> None:
-        """Clips and noises gradients [network, parameter] in place."""
-        norm = torch.cat(gradients, 1).norm(dim=1, keepdim=True)
-        for gradient in gradients:
-            gradient /= (norm / self._clipping_norm).clamp(min=1)  # Eq. 16
-            self._reserve.add_to(gradient.view(-1))  # Eq. 17
+            gradients = [self.flat.views[id(parameter)].view(networks, -1) for parameter in layer.parameters()]
+            norm = torch.cat(gradients, 1).norm(dim=1, keepdim=True)
+            for gradient in gradients:
+                gradient /= (norm / self._clipping_norm).clamp(min=1)  # Eq. 16
+                self._reserve.add_to(gradient.view(-1))  # Eq. 17
 
 
 def claimed_epsilon(
@@ -328,11 +327,8 @@ def claimed_epsilon(
     Proposition 3 (Wang, Balle and Kasiviswanathan, arXiv:1808.00087, Theorem 9) for batches of a fixed size without
     replacement, composed over iterations (Prop. 1) and converted at the best order (Eq. 3).
     """
-    costs = [
-        iterations * _subsampled(order, rate, mechanisms / (2 * noise_multiplier**2))
-        + math.log(1 / delta) / (order - 1)
-        for order in _ORDERS
-    ]
+    slope = mechanisms / (2 * noise_multiplier**2)
+    costs = (iterations * _subsampled(k, rate, slope) + math.log(1 / delta) / (k - 1) for k in _ORDERS)
     return float(min(costs))
 
 

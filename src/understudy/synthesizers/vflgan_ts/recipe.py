@@ -39,8 +39,8 @@ class Recipe:
 
     @property
     def coupling(self) -> float:
-        """β of Eq. 11: weight of the shared discriminator in a generator's loss. The paper prints no value."""
-        return 5.0  # as in the released code
+        """β of Eq. 11: weight of the shared discriminator in a generator's loss, as in the released code."""
+        return 5.0
 
     @property
     def widths(self) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
 """How losses of single rows become parameters: by their gradient as it is, or clipped for every unit and noised.
 
-What synthetic rows and parameters say is public, so their gradient may be added after the noise. Where that matters
-they pass through networks by themselves: not even a rounding error of theirs may depend on real rows.
+The gradient of synthetic rows is public and added after the noise. There they pass through networks by themselves: not
+even a rounding error of theirs may depend on real rows.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from understudy.data import Categorical, Continuous
-from understudy.synthesizers.ppem.probes import share_without_support, transformed_copies
+from understudy.synthesizers.ppem.effect_size import share_without_support, transformed_copies
 
 INCOME, REGION = Continuous("income", -20.0, 20.0), Categorical("region", ("north", "south", "east"))
 

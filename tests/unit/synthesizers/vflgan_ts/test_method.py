@@ -94,7 +94,7 @@ def test_the_certificate_prints_what_a_party_could_learn() -> None:
 
 
 def test_the_masking_of_the_paper_is_refused_as_unproved() -> None:
-    with pytest.raises(InputError, match=r"masked.*has no proof"):
+    with pytest.raises(InputError, match=r"one of sound.*got 'masked'"):
         method(mode="masked")
 
 
@@ -167,11 +167,10 @@ def test_the_plan_shows_what_local_noise_costs() -> None:
 def test_the_outlook_of_sound_names_parameters_noise_and_the_cost_against_a_party() -> None:
     made = method()
     told = made.outlook(schema(), Guarantee(EPSILON, DELTA))
-    assert "2 parties and an aggregator" in told[0]
     assert "Against a party" in told[1]
     attribute = (STEPS + 1) * 4 + 5 * 2 + 3
     shared = (16 + 1) * 8 + (8 + 1) * 2 + 3
-    assert f"noise {3 * attribute + 8 * (2 * STEPS + 1) + 8 * (STEPS + 1) + shared} parameters" in told[0]
+    assert told[0].startswith(f"{3 * attribute + 8 * (2 * STEPS + 1) + 8 * (STEPS + 1) + shared} parameters")
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e4])
