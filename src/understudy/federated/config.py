@@ -61,13 +61,17 @@ class Contract:
         require_above_zero(self, "checkpoint_every")
         check_delta(self.guarantee.delta, self.schema.protected_units)
         _check_schema(self.schema)
-        if self.method.window_steps is not None:
-            raise InputError("window_steps: whole series are expected where several organisations train together.")
+        self.method.check_windows(self.schema)
 
     @property
     def parties(self) -> tuple[str, ...]:
         """Who takes part, in the order in which the schema names them."""
         return tuple(columns.party for columns in partition(self.schema))
+
+    @cached_property
+    def learned(self) -> Schema:
+        """The contract of what is learned from: the joined schema, or that of its windows."""
+        return self.method.learned_schema(self.schema)
 
     @property
     def sound(self) -> bool:
@@ -199,6 +203,8 @@ class _ContractFile(_File):
     mode: Mode = "sound"
     scale: Scale = "bought"
     seed: int = 0
+    window_steps: int | None = None
+    window_stride: int | None = None
     alignment: Alignment = "psi"
     checkpoint_every: int = 100
     few_units: str | None = None
@@ -274,11 +280,10 @@ Config = TypeVar("Config", bound=SideConfig)
 
 def load_contract(file: Path) -> Contract:
     """Reads a contract and the joined schema that it names."""
-    read = _read(file, _ContractFile)
-    method = VFLGANTS(mode=read.mode, scale=read.scale, seed=read.seed, recipe=read.recipe)
-    guarantee, names = Guarantee(read.epsilon, read.delta), ("alignment", "checkpoint_every", "few_units", "noise_seed")
-    rest = {name: getattr(read, name) for name in ("name", *names)}
-    return Contract(schema=Schema.load(read.schema_), guarantee=guarantee, method=method, **rest)
+    read = dict(_read(file, _ContractFile))
+    schema, guarantee = Schema.load(read.pop("schema_")), Guarantee(read.pop("epsilon"), read.pop("delta"))
+    method = VFLGANTS(**{option.name: read.pop(option.name) for option in fields(VFLGANTS)})
+    return Contract(schema=schema, guarantee=guarantee, method=method, **read)
 
 
 def load(file: Path, kind: type[Config]) -> Config:

@@ -133,7 +133,7 @@ class Proposal:
         facts = from_json(self.files[FACTS_FILE], "aggregator")
         options = json.loads(json.dumps(asdict(contract.method)))
         schema = self.files[SCHEMA_FILE].decode("utf-8", errors="replace")
-        return isinstance(facts, dict) and facts.get("options") == options and schema == contract.schema.dumps()
+        return isinstance(facts, dict) and facts.get("options") == options and schema == contract.learned.dumps()
 
     def _holds(self, party: str, contract: Contract, generators: Mapping[str, np.ndarray]) -> bool:
         arrays = from_arrays(self.files[MODEL_FILE], "aggregator")

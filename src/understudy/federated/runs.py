@@ -120,7 +120,8 @@ class _Side:
         """Returns how this side updates its networks, with noise of its own."""
         contract, method = self.contract, self.contract.method
         if contract.sound:
-            return sound_rule(grant, method.recipe, len(contract.parties), contract.population)
+            per_unit = contract.learned.unit.max_series
+            return sound_rule(grant, method.recipe, len(contract.parties), contract.population, per_unit=per_unit)
         return unprotected_rule(method.mode, grant, method.recipe, contract.population, method.seed, done)
 
 
@@ -221,7 +222,7 @@ class PartyRun(_Side):
         facts = self._facts(grant, private)
         yield from say("facts", {"facts": to_arrays(facts.to_arrays())}, set())
         rows = self._rows(grant, private, facts)
-        party = Party(self.party, rows, contract.method.run_config(contract.schema), self._rule(grant, done).party)
+        party = Party(self.party, rows, contract.method.run_config(contract.learned), self._rule(grant, done).party)
         saved = Checkpoints(self, grant, party, done, last)
         yield from party.side(saved.before, done, last)
         saved.end()
@@ -239,7 +240,7 @@ class PartyRun(_Side):
             panel = panel.take_units(order)
         few = contract.few_units is not None
         check_units(panel.num_units, panel.num_series, panel.schema, allow_few_units=few)
-        return PrivateSeries.of(panel, contract.population)
+        return contract.method.private_series(panel, contract.population)
 
     def _order_key(self) -> bytes:
         """Returns the key by which rows are put in order; kept, so that a resumed run has them in the same."""
@@ -258,24 +259,24 @@ class PartyRun(_Side):
         """Buys this party's part of the facts, or finds what it bought before."""
 
         def bought() -> bytes:
-            parts = parts_of(private.panel.schema, self.contract.schema)
+            parts = parts_of(private.schema, self.contract.learned)
             for label in {entry.label for entry in grant.plan.entries} & set(parts):
                 require_unused(grant, label, self.contract)
             self.progress("buying", 0.0)
-            return to_arrays(buy_part(private, grant, self.contract.schema).to_arrays())
+            return to_arrays(buy_part(private, grant, self.contract.learned).to_arrays())
 
         return Facts.from_arrays(from_arrays(kept(self.state / _FACTS, bought), self.party))
 
     def _rows(self, grant: Grant, private: PrivateSeries, facts: Facts) -> Rows:
         """Returns the rows to train on; those of mode `local` are noised once in a run and kept."""
         contract = self.contract
-        rows = own_rows(private, facts, contract.method.run_config(contract.schema).frequencies)
+        rows = own_rows(private, facts, contract.method.run_config(contract.learned).frequencies)
         if self.contract.method.mode != "local":
             return rows
 
         def noised() -> bytes:
             require_unused(grant, NOISY_ROWS, self.contract)
-            (noisy,) = noisy_rows([rows], grant, private, num_values(self.contract.schema))
+            (noisy,) = noisy_rows([rows], grant, private, num_values(contract.learned))
             return dump_tensors({"series": noisy.series.contiguous(), "label": noisy.label})
 
         return Rows(**load_tensors(kept(self.state / _ROWS, noised)))
@@ -338,13 +339,13 @@ class AggregatorRun(_Side):
         own = {party: from_arrays(said["facts"], party) for party, said in bought.items()}
         try:
             facts = {party: Facts.from_arrays(arrays) for party, arrays in own.items()}
-            return joined_facts(self.contract.schema, facts)
+            return joined_facts(self.contract.learned, facts)
         except (KeyError, ValueError, StopIteration, IndexError) as problem:
             raise InputError("A party sent other facts than its columns have. All sides need one version.") from problem
 
     def _trained(self, frames: Frames, grant: Grant, facts: Facts, done: int, last: int) -> Step:
         contract, rule = self.contract, self._rule(grant, done)
-        config = contract.method.run_config(contract.schema)
+        config = contract.method.run_config(contract.learned)
         aggregator = Aggregator(contract.parties, config, rule.aggregator, rule.batches, facts.label_share)
         saved = Checkpoints(self, grant, aggregator, done, last)
         frames = yield from aggregator.lead(frames, saved.before, done, last)
@@ -359,12 +360,12 @@ class AggregatorRun(_Side):
         generators = {party: from_arrays(said["generators"], party) for party, said in sent.items()}
         entries = {party: _entry(party, said["entry"]) for party, said in sent.items()}
         try:
-            arrays = contract.method.released_arrays(contract.schema, facts, generators)
+            arrays = contract.method.released_arrays(contract.learned, facts, generators)
         except (KeyError, RuntimeError, ValueError) as problem:
             raise InputError("A party sent other generators than agreed. All sides need one version.") from problem
         release = Release(
             synthesizer=contract.method,
-            schema=contract.schema,
+            schema=contract.learned,
             arrays={**arrays, PUBLIC_CONTEXT: np.zeros((0, 0), dtype=np.float32)},
             certificate=cosigning.claim(grant, contract),
         )

@@ -226,16 +226,18 @@ class Synthesizer(ABC):
         """Refuses, before anything is charged, what no charge could make right."""
         if ledger.path is not None:
             ledger.check_belongs_to(schema)
-        for option in ("window_steps", "window_stride"):
-            require_argument(getattr(self, option), int | None, option, "Write a number of steps.")
-        if self.window_steps is not None and not 1 <= self.window_steps <= schema.num_steps:
-            raise InputError(f"window_steps: 1 to time.steps = {schema.num_steps} expected, got {self.window_steps}.")
-        if self.window_stride is not None and not 1 <= self.window_stride <= (self.window_steps or 0):
-            raise InputError(
-                f"window_stride: 1 to window_steps = {self.window_steps} expected, got {self.window_stride}."
-            )
+        self.check_windows(schema)
         if schema.unit.kind == "event":
             windows.check_events(schema, self._window(schema)[0], whole_windows=self.whole_windows)
+
+    def check_windows(self, schema: Schema) -> None:
+        """Refuses windows that do not fit into the series."""
+        for option, most in (("window_steps", schema.num_steps), ("window_stride", self.window_steps or 0)):
+            given = getattr(self, option)
+            require_argument(given, int | None, option, "Write a number of steps.")
+            if given is not None and not 1 <= given <= most:
+                longest = "time.steps" if option == "window_steps" else "window_steps"
+                raise InputError(f"{option}: 1 to {longest} = {most} expected, got {given}.")
 
     def _window(self, schema: Schema) -> tuple[int, int]:
         """Returns the steps of a window and the steps from one to the next."""

@@ -21,6 +21,8 @@ CONTRACT = {
     "mode": '"sound"',
     "scale": '"bounds"',
     "seed": "0",
+    "window_steps": "20",
+    "window_stride": "10",
     "alignment": '"psi"',
     "checkpoint_every": "10",
     "few_units": '"a trial"',

@@ -80,6 +80,28 @@ def test_parties_apart_train_what_one_process_trains(
     assert all(np.array_equal(apart[name], whole.arrays[name]) for name in apart)
 
 
+@pytest.mark.parametrize("mode", ["plain", "sound"])
+def test_windows_are_cut_by_every_party_and_protected_by_customer(tmp_path: Path, mode: str) -> None:
+    """As one process does it; in `sound` a customer shows one window in an iteration, however many there are."""
+    panel, recipe = sines(), SMALL if mode == "plain" else ALL_DRAWN
+    method = VFLGANTS(mode=mode, scale="bounds", recipe=recipe, window_steps=20, window_stride=10)
+    made = usual(tmp_path, panel, alignment="as-given", noise_seed=None, method=method)
+    drawn: list[int] = []
+    made.run(lambda name, frame: drawn.extend([len(frame.tensors["rows"])] if "rows" in frame.tensors else []))
+    release = Release.load(tmp_path / "bank" / "release")
+    assert release.sample(3).num_steps == 20
+    assert release.schema.unit.max_series == 3
+    assert release.certificate.unit == panel.schema.unit.sentence()
+    if mode == "sound":
+        assert set(drawn) == {UNITS}  # one of its three windows each
+        whole = method.spending_plan(panel.schema, FINITE)
+        assert release.certificate.epsilon == pytest.approx(whole.epsilon())
+    else:
+        ledger = Ledger.in_memory(made.contract.guarantee)
+        alone = method.fit(panel, ledger, guarantee=made.contract.guarantee).schema
+        assert release.schema == alone
+
+
 def test_rows_of_different_orders_and_customers_are_brought_together(tmp_path: Path) -> None:
     panel = sines()
     both = panel.take_units(np.arange(5, 115))
@@ -260,8 +282,8 @@ def test_a_party_that_means_another_run_is_refused_uncharged(tmp_path: Path, cha
 
 def test_what_only_one_process_can_do_is_refused(tmp_path: Path) -> None:
     schema, method = sines().schema, VFLGANTS(mode="plain", scale="bounds", recipe=SMALL)
-    with pytest.raises(InputError, match="whole series"):
-        contract(schema, method=replace(method, window_steps=8))
+    with pytest.raises(InputError, match=r"window_steps: 1 to time\.steps = 40"):
+        contract(schema, method=replace(method, window_steps=41))
     one_party = replace(schema, channels=tuple(replace(channel, party="bank") for channel in schema.channels))
     schemas = {
         "two parties or more": one_party,

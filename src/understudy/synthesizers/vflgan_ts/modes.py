@@ -86,10 +86,11 @@ def sound_rule(
     population: int,
     influence: int = 1,
     unit: NDArray[np.int64] | None = None,
+    per_unit: int = 1,
 ) -> Rule:
     """Returns joint clipping and noise of M + 1 owners, with batches after the iterations that were executed.
 
-    `unit` says whose each row is; None where every row is a unit of its own.
+    `unit` says whose each row is; without it every unit has `per_unit` rows, one after the other.
 
     Privacy: the caller counts iterations as executed before they run.
     """
@@ -98,7 +99,8 @@ def sound_rule(
 
     def batches(num_rows: int) -> Iterator[Tensor]:
         rows = np.arange(num_rows)
-        windows = UnitWindows({"row": rows}, rows if unit is None else unit, np.random.default_rng())
+        owner = rows // per_unit if unit is None else unit
+        windows = UnitWindows({"row": rows}, owner, np.random.default_rng())
         for drawn in plan.draw(windows.num_candidates, grant.noise, done=executed[TRAINING]):
             yield windows.batch(drawn)["row"]
 
