@@ -1,6 +1,7 @@
 """Two invented banks that know many of the same customers, with all files that a run between them needs."""
 
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -13,57 +14,24 @@ PARTIES = ("north", "south")
 _CUSTOMERS, _ONLY_HERE, _STEPS = 1000, 50, 24
 _COLUMNS = {"north": ("balance", "savings", "credit"), "south": ("spending", "travel", "cards")}
 
-_CONTRACT = """\
-# Everything that all sides agree on: the same file at every organisation. A new name is a new run with its own charge.
-name = "first"
-schema = "joined.schema.toml"
-mode = "sound"
-epsilon = 8.0
-delta = 1e-6
-checkpoint_every = 25
-
-[recipe]
-iterations = 150
-features = 32
-learning_rate = 1e-3
-"""
-_AGGREGATOR = """\
-contract = "contract.toml"
-keys = "keys/aggregator"
-address = "127.0.0.1:{port}"
-folder = "aggregator"
-
-[ledger]  # all that may ever be spent on the people whom the banks have in common
-name = "customers-of-both"
-epsilon = 16.0
-max_runs = 2
-"""
-_PARTY = """\
-contract = "contract.toml"
-keys = "keys/{party}"
-address = "127.0.0.1:{port}"
-table = "{party}.csv"
-folder = "{party}"
-
-[ledger]  # all that may ever be spent on this bank's customers
-name = "customers-of-{party}"
-epsilon = 16.0
-max_runs = 2
-"""
-
 
 def write_example(folder: Path, port: int = 7443, seed: int = 0) -> list[str]:
     """Writes tables, joined schema, contract and one file for each side; returns the files' names."""
-    panel = _customers(np.random.default_rng(seed))
+    panel, patterns = _customers(np.random.default_rng(seed)), files("understudy.federated") / "two_banks"
+
+    def written(side: str, pattern: str, **facts: object) -> None:
+        text = (patterns / f"{pattern}.toml.txt").read_text(encoding="utf-8")
+        (draft / f"{side}.toml").write_text(text.format(**facts), encoding="utf-8")
+
     with whole_folder(folder) as draft:
         panel.schema.save(draft / "joined.schema.toml")
         for place, party in enumerate(PARTIES):
             begin = place * _ONLY_HERE
             known = panel.take_units(np.arange(begin, begin + _CUSTOMERS + _ONLY_HERE))
             write_panel(_held(known, party), draft / f"{party}.csv")
-            (draft / f"{party}.toml").write_text(_PARTY.format(party=party, port=port), encoding="utf-8")
-        (draft / "contract.toml").write_text(_CONTRACT, encoding="utf-8")
-        (draft / "aggregator.toml").write_text(_AGGREGATOR.format(port=port), encoding="utf-8")
+            written(party, "party", party=party, port=port)
+        written("contract", "contract")
+        written("aggregator", "aggregator", port=port)
     return sorted(path.name for path in folder.iterdir())
 
 

@@ -1,8 +1,7 @@
 """Fills gaps of given series and continues them, with a release that can (`Completer`).
 
-Whose series they are decides what the result is. For series of other units it is post-processing of the release, and
-costs nothing; for the series that the release was learned from it is internal, covered by no guarantee. Either way the
-result holds what was observed and is as private as that.
+Privacy: post-processing of the release for series of other units; for those that it was learned from the result is
+internal, covered by no guarantee. Either way it holds what was observed and is as private as that.
 """
 
 from collections.abc import Iterator, Sequence
@@ -61,11 +60,7 @@ def impute(
     rng: np.random.Generator | None = None,
     progress: "Progress | None" = None,
 ) -> Completed:
-    """Returns the panel with all gaps inside its series filled, and how sure that is.
-
-    Edge cases: a series of which nothing was observed is filled from what the release knows about all. Series longer
-    than those that were learned from are filled window by window, side by side.
-    """
+    """Returns the panel with all gaps inside its series filled, longer ones window by window, and how sure that is."""
     _check_draws(level, num_draws)
     inside = np.arange(panel.num_steps) < panel.lengths[:, None]
     gaps = ~panel.observed & inside[:, :, None]
@@ -124,10 +119,7 @@ class Forecast:
     values: np.ndarray  # [quantile, series, step ahead, channel]; of codes the most frequent in every row
 
     def as_panel(self) -> Panel:
-        """Returns a panel of the steps ahead with a column `…_q5` for each quantile of each number.
-
-        Its time axis begins at the earliest end of a series; where others end later, their first steps are missing.
-        """
+        """Returns a panel of the steps ahead, from the earliest end on, with a column `…_q5` for each quantile."""
         panel, horizon = self.history, self.values.shape[2]
         earliest = int(panel.lengths.min(initial=panel.num_steps))
         late = panel.lengths.astype(np.int64) - earliest
@@ -251,21 +243,19 @@ def _context_ahead(panel: Panel, horizon: int, context: np.ndarray | None) -> np
 
 def _check_alike(learned: Schema, given: Schema) -> None:
     """Refuses series that a release was not learned for."""
-    for what in ("channels", "static", "context"):
-        own, other = (
-            {column.name: (column.kind, column.bounds) for column in getattr(schema, what)}
-            for schema in (learned, given)
-        )
-        odd = [name for name in {**own, **other} if own.get(name) != other.get(name)]
-        if odd or list(own) != list(other):
-            raise InputError(
-                f"{what}: the columns, bounds and order that the release was learned with are expected; these differ: "
-                f"{', '.join(odd) or 'their order'}. Use the release's schema, with your own time axis."
-            )
-    if (learned.label, learned.time.frequency) != (given.label, given.time.frequency):
+
+    def declared(schema: Schema) -> dict[str, object]:
+        columns = (*schema.channels, *schema.static, *schema.context)
+        parts = {column.name: (column.kind, column.bounds) for column in columns}
+        return {**parts, "label": schema.label, "time.frequency": schema.time.frequency}
+
+    own, other = declared(learned), declared(given)
+    odd = [name for name in {**own, **other} if own.get(name) != other.get(name)]
+    if odd or list(own) != list(other):
         raise InputError(
-            f"Steps of {learned.time.frequency} and the label '{learned.label}' are expected, as the release was "
-            f"learned with; got {given.time.frequency} and '{given.label}'."
+            "The columns, bounds, order, label and frequency that the release was learned with are expected; these "
+            f"differ: {', '.join(odd) or 'their order'}. Use the release's schema, with your own time axis "
+            f"in steps of {learned.time.frequency}."
         )
 
 

@@ -46,9 +46,7 @@ class Attribute:
     def __post_init__(self) -> None:
         low, high = self.columns[0].bounds
         if not low < high:
-            raise InputError(
-                f"sensitive: '{self.name}' can take one value only: nothing is to be hidden. Leave it out."
-            )
+            raise InputError(f"sensitive: '{self.name}' can take one value only, so there is nothing to hide.")
 
     @property
     def is_static(self) -> bool:

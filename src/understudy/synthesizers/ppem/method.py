@@ -316,7 +316,7 @@ class _Run:
             if far_enough(values):
                 return generators, values
         raise ReleaseError(
-            f"effect: no marginal at least {effect:g} away was found (attempts: {method.attempts}), so nothing is "
+            f"effect: no marginal at least {effect:g} away was found in {method.attempts} attempts, so nothing is "
             "released; what was charged stays charged. Ask for a smaller effect, state a target, or bring a larger "
             "epsilon: `understudy plan` says from which effect on a check passes."
         )
