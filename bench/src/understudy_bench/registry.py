@@ -89,8 +89,11 @@ BENCHMARKS: dict[str, Benchmark] = {
     ),
     "audit-stock": Benchmark(
         "Shadow models on Stock: Tables 7 to 10 of VFLGAN-TS with intervals, and features inverted (quick: minutes).",
-        "audit.tables.stock",
+        "audit.tables.attacks",
+        "stock",
     ),
+    "audit-energy": Benchmark("The same on Energy (quick: minutes).", "audit.tables.attacks", "energy"),
+    "audit-eeg": Benchmark("The same on EEG, without the label (quick: minutes).", "audit.tables.attacks", "eeg"),
     "cost-audit": Benchmark(
         "Shadows per minute: one process, two, and vertical ones in a stack (quick: a few minutes).",
         "cost.audit.cost",

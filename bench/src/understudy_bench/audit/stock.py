@@ -1,4 +1,4 @@
-"""Stock as audits of vertical runs see it: windows dealt to two parties, small networks, and a transcript to invert."""
+"""Windows as audits of vertical runs see them: dealt to two parties, small networks, and a transcript to invert."""
 
 import math
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.vflgan_ts.method import VFLGANTS
 from understudy.synthesizers.vflgan_ts.recipe import Recipe
 from understudy_bench.result import Row, Stopwatch, row
-from understudy_bench.vertical.data import windows
+from understudy_bench.vertical.data import eeg, windows
 
 _UNKNOWN, _RECORDED = 20, 40  # rows to reconstruct, iterations to listen to
 _REPRODUCTION = "windows of one stock are protected one by one, as in the VFLGAN-TS paper"
@@ -29,12 +29,13 @@ class Size:
     windows: int
 
 
-def stock_windows(data_root: Path | None, number: int) -> tuple[Panel, dict[str, Any]]:
-    """Returns some windows of Stock, drawn by a public seed, three columns at each of two parties."""
-    panel, data = windows("stock", data_root)
+def some_windows(name: str, data_root: Path | None, number: int) -> tuple[Panel, dict[str, Any]]:
+    """Returns some windows of Stock, Energy or EEG, drawn by a public seed, dealt to two parties, without a label."""
+    panel, data = eeg(data_root) if name == "eeg" else windows(name, data_root)
     kept = np.sort(np.random.default_rng(0).permutation(panel.num_units)[:number])
     some = panel.take_units(kept)
-    return replace(some, schema=replace(some.schema, population=Population(len(kept)))), data
+    schema = replace(some.schema, population=Population(len(kept)), static=(), label=None)
+    return replace(some, schema=schema, static=np.zeros((len(kept), 0), np.float32)), data
 
 
 def small_vertical(iterations: int, mode: Literal["plain", "paper"] = "plain", seed: int = 0) -> VFLGANTS:

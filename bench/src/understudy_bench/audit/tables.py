@@ -1,4 +1,4 @@
-"""`audit-stock`: Tables 7 to 10 of VFLGAN-TS on Stock, with intervals, and with tests that mean what they say.
+"""`audit-…`: Tables 7 to 10 of VFLGAN-TS on Stock, Energy and EEG, with intervals, and with tests that mean something.
 
 Shadows are trained in stacks, with networks and iterations far below the paper's: what can be compared is what the
 statistics say, and not whether the published figures come out.
@@ -17,12 +17,12 @@ from understudy.auditing.shadows import TARGETS, fit_shadows
 from understudy.data import Panel
 from understudy.synthesizers.vflgan_ts.published import claimed_noise
 from understudy_bench.audit.published_tests import Repeated, as_published, repeated, valid
-from understudy_bench.audit.stock import Size, inversions, small_vertical, stock_windows
+from understudy_bench.audit.stock import Size, inversions, small_vertical, some_windows
 from understudy_bench.audit.vertical_shadows import VerticalShadows
 from understudy_bench.cells import Cells
 from understudy_bench.result import Progress, Row, Stopwatch, result, row
 
-SIZES = {"quick": Size(30, 200, 800), "target": Size(128, 2000, 3661), "full": Size(128, 11400, 3661)}
+SIZES = {"quick": Size(30, 200, 800), "target": Size(128, 2000, 3661), "full": Size(128, 11400, 3661)}  # at most
 _CLAIMED, _DELTA = 10.0, 3e-4  # Table 9, Stock
 # Tables 7, 8, 9 and 10 of VFLGAN-TS, rows of Stock.
 _FEATURES = ("naive", "correlation", "knn", "F1 naive", "F2 naive", "F1 correlation", "F2 correlation")
@@ -37,27 +37,26 @@ PAPER = {
 }
 
 
-def stock(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+def attacks(name: str, scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
     """Every target of Tables 7 and 8, the noise of Table 9, the features of Table 10, and their inversion."""
-    size = SIZES[scale]
-    panel, data = stock_windows(data_root, size.windows)
-    jobs = {name: partial(_attacked, name, panel, size) for name in PAPER}
-    jobs["isolated"] = partial(_attacked, "isolated", panel, size)
+    size, paper = SIZES[scale], PAPER if name == "stock" else {}
+    panel, data = some_windows(name, data_root, size.windows)
+    jobs = {target: partial(_attacked, target, panel, size, paper.get(target)) for target in (*PAPER, "isolated")}
     found = {}
-    for place, (name, job) in enumerate(jobs.items(), start=1):
-        found[name] = cells(f"{scale} {name}", job)
-        progress(name, place / (len(jobs) + 1))
-    rows = [found[name] for name in jobs]
+    for place, (target, job) in enumerate(jobs.items(), start=1):
+        found[target] = cells(f"{scale} {target}", job)
+        progress(target, place / (len(jobs) + 1))
+    rows = list(found.values())
     controls = [
         cells(f"{scale} inversion {mode}", partial(inversions, mode, panel)) for mode in ("plain", "sound", "local")
     ]
     return {
-        **result("audit-stock", scale, data, rows, controls),
+        **result(f"audit-{name}", scale, data, rows, controls),
         "notes": [table(rows), _compared(found), *_inverted(controls)],
     }
 
 
-def _attacked(name: str, panel: Panel, size: Size) -> Row:
+def _attacked(name: str, panel: Panel, size: Size, paper: dict[str, float] | None = None) -> Row:
     """Trains shadows with and without one target and reads them in all ways."""
     watch, noised = Stopwatch(), name.endswith("as published")
     target = chosen(name.split(",")[0], panel, size)
@@ -79,7 +78,7 @@ def _attacked(name: str, panel: Panel, size: Size) -> Row:
     facts: dict[str, Any] = {"repeats": {feature: one.repeats.tolist() for feature, one in found.items()}}
     p_values = {feature: one.p_value for feature, one in found.items()}
     return row(
-        name, metrics, paper=PAPER.get(name), seconds=watch.seconds, unit="window", p_values=p_values,
+        name, metrics, paper=paper, seconds=watch.seconds, unit="window", p_values=p_values,
         shadows_per_arm=size.per_arm, **facts,
     )  # fmt: skip
 

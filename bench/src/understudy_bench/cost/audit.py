@@ -27,7 +27,7 @@ from understudy.synthesizers.pets import PETS
 from understudy.synthesizers.pets.recipe import Recipe
 from understudy.synthesizers.spectral import Spectral
 from understudy_bench.audit.stack import Job, train_stack
-from understudy_bench.audit.stock import small_vertical, stock_windows
+from understudy_bench.audit.stock import small_vertical, some_windows
 from understudy_bench.audit.vertical_shadows import AT_ONCE
 from understudy_bench.cells import Cells
 from understudy_bench.result import Progress, Row, Stopwatch, result, row
@@ -46,7 +46,7 @@ _TURNS = {"quick": 3, "target": 5, "full": 9}
 def cost(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
     """Shadows per minute of three kinds."""
     homes, numbers = simulate_households(_HOMES), _PER_ARM[scale]
-    windows, data = stock_windows(data_root, _WINDOWS)
+    windows, data = some_windows("stock", data_root, _WINDOWS)
     pets = PETS(recipe=Recipe(iterations=2, population=60))
     jobs: dict[str, Callable[[], dict[str, Any]]] = {
         "spectral": partial(_fanned_out, "spectral", _shadows(Spectral(), homes, numbers["spectral"])),
