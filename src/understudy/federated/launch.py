@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -47,7 +47,7 @@ def run_aggregator(config: SideConfig, progress: Progress) -> Certificate:
     identity, parties = _prepared(config, (AGGREGATOR,)), config.contract.parties
     run = AggregatorRun(**_own(config, progress))
     link = GrpcAggregatorLink(parties, config.patience_seconds)
-    with serve(link, identity, config.address, len(parties)):
+    with _charge_noted(config), serve(link, identity, config.address, len(parties)):
         progress("waiting for parties", 0.0)
         preside(run.side(), link.gather, link.scatter, FAREWELL)
     return Certificate.load(config.out)
@@ -70,7 +70,7 @@ def run_party(config: PartyConfig, progress: Progress) -> Certificate:
         refuse(config.keys, config.address, str(problem))
         raise
     progress("waiting for the aggregator", 0.0)
-    with connect(identity, config.address, config.patience_seconds) as link:
+    with _charge_noted(config), connect(identity, config.address, config.patience_seconds) as link:
         take_part(run.side(), link.exchange)
     return Certificate.load(config.out)
 
@@ -102,6 +102,19 @@ def _prepared(config: SideConfig, sides: Sequence[str]) -> Identity:
         )
     config.account.check(config.contract)
     return identity
+
+
+@contextmanager
+def _charge_noted(config: SideConfig) -> Iterator[None]:
+    """Adds to any error whether this side's ledger was charged: a charge is never given back."""
+    try:
+        yield
+    except BaseException as problem:
+        with suppress(UnderstudyError):  # a failing disk must not hide what failed first
+            entries = config.account.ledger(config.contract).entries()
+            if any(entry.label == config.contract.label for entry in entries):
+                problem.add_note("This run is charged and stays charged. Start all sides again to resume it.")
+        raise
 
 
 class Side(NamedTuple):
