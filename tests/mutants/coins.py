@@ -27,8 +27,8 @@ MUTANTS = (
         name="windows of vflgan-ts chosen by a known seed",
         why="with one unit more everybody else shows other windows, and an observer who knows the seed sees it",
         file="synthesizers/vflgan_ts/modes.py",
-        before="rows if unit is None else unit, np.random.default_rng())",
-        after="rows if unit is None else unit, np.random.default_rng(0))",
+        before='UnitWindows({"row": rows}, owner, np.random.default_rng())',
+        after='UnitWindows({"row": rows}, owner, np.random.default_rng(0))',
         tests=(f"{COINS}::test_which_windows_of_a_unit_are_shown_is_secret[vflgan-ts]",),
     ),
     Mutant(

@@ -17,7 +17,6 @@ References: PPEM; Zhao et al., arXiv:1609.03126 (EBGAN); Liu, Lee and Jordan, ar
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -40,7 +39,7 @@ from understudy.synthesizers.options import recipe_of, require_no_guarantee, req
 from understudy.synthesizers.ppem import attributes, effect_size, hot_deck, published
 from understudy.synthesizers.ppem.attributes import DIFFERENT, UNIFORM, Partition, Rows, Target
 from understudy.synthesizers.ppem.effect_size import share_without_support, transformed_copies
-from understudy.synthesizers.ppem.published import CONDITIONAL, MARGINAL
+from understudy.synthesizers.ppem.published import CONDITIONAL, MARGINAL, AdversarialTraining, Lacking
 from understudy.synthesizers.ppem.recipe import DEFAULT, PAPER, Recipe
 from understudy.synthesizers.registry import METHODS
 from understudy.synthesizers.sampling import panel_of
@@ -48,6 +47,7 @@ from understudy.training.networks import load_arrays, to_arrays
 from understudy.training.plan import TRAINING
 
 Mode = Literal["sound", "lmdp"]
+FarEnough = Callable[[np.ndarray], bool]
 NOT_PRIVATE = "a marginal is obfuscated, which protects no person; gradients were not noised"
 CHECK = "check"  # label of a charge
 HELD_OUT = 0.2  # share of units that are held out for a check
@@ -162,7 +162,8 @@ class PPEM(Synthesizer):
             partition = self._partition(learned.schema, linear)
             rows = partition.rows(learned.panel)
         table = attributes.target_table(self.target, partition)
-        generators, values = _Run(self, partition, rows, table, learned.population, grant, progress).accepted(held_out)
+        checks = self._checks(partition, grant, learned.population, held_out)
+        generators, values = self._accepted(partition, rows, table, checks, progress)
         points = partition.decoded(rows.sensitive)
         copies = transformed_copies(partition.columns, values, points) if self.has_generator else ()
         unsupported = share_without_support(partition.encoded(values), partition.encoded(points))
@@ -172,6 +173,60 @@ class PPEM(Synthesizer):
         if pools:
             return {**hot_deck.imputed(values, pools, partition), **found}
         return {LINEAR: linear, TARGET: table, **to_arrays(generators, GENERATORS), **found}
+
+    def _accepted(
+        self,
+        partition: Partition,
+        rows: Rows,
+        table: np.ndarray,
+        checks: tuple[FarEnough, Lacking | None],
+        progress: Progress,
+    ) -> tuple[nn.ModuleDict, np.ndarray]:
+        """Train on rows of the pool of donors, or real ones where no unit is protected, until the check passes.
+
+        Nothing of the other attempts leaves.
+        """
+        far_enough, lacking = checks
+        for number in range(self.attempts):
+            generators = self.generators(partition, seed := self.seed + 1000 * number)
+            if len(generators):
+                training = AdversarialTraining(generators, partition, rows.at_least_one(), self.recipe, seed, lacking)
+                training.run(lambda share: progress("training", 0.1 + 0.9 * share))
+            rng = np.random.default_rng([self.seed, number])
+            values = self.values(partition, generators, table, NUM_RELEASED, rng)
+            if far_enough(values):
+                return generators, values
+        raise ReleaseError(
+            f"effect: no marginal at least {self.effect:g} away was found in {self.attempts} attempts, so nothing is "
+            "released; what was charged stays charged. Ask for a smaller effect, state a target, or bring a larger "
+            "epsilon: `understudy plan` says from which effect on a check passes."
+        )
+
+    def _checks(
+        self, partition: Partition, grant: Grant, population: int, held_out: PrivateSeries | None
+    ) -> tuple[FarEnough, Lacking | None]:
+        """Return whether released values are far enough from held-out units, and what generated ones lack (public).
+
+        Privacy: held-out units are read through AboveThreshold.
+        """
+        effect = self.effect
+        if held_out is None or effect is None:
+            return (lambda values: True), None
+        sizes, event = effect_size.effect_sizes_of(partition.sets), grant.plan.event(CHECK)
+        assert isinstance(event, PureDP)
+        above = grant.above_threshold(CHECK, self.attempts, effect_size.ERROR / 2)
+        held, units = partition.rows(held_out.panel).sensitive, HELD_OUT * population / (1 - HELD_OUT)
+        told = effect, units, event.epsilon, self.attempts, NUM_RELEASED
+        aims = torch.tensor([_AIM * effect_size.needed(size, *told) for size in sizes])
+
+        def far_enough(values: np.ndarray) -> bool:
+            return above(*effect_size.figure(sizes, effect, partition.encoded(values), held, held_out))
+
+        def lacking(generated: Tensor, references: Tensor) -> Tensor:
+            reached = torch.stack([size.differentiable(generated, references) for size in sizes])
+            return (aims - reached).clamp_min(0).sum()
+
+        return far_enough, lacking
 
     def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         """Return series with x′ by the released marginal."""
@@ -283,76 +338,6 @@ class PPEM(Synthesizer):
         (asked,) = effect_size.effect_sizes_of((self._partition(self.learned_schema(schema)).attributes,))
         epsilon = _CHECK_SHARE * guarantee.epsilon
         return units, effect_size.needed(asked, self.effect or 0.0, units, epsilon, self.attempts, NUM_RELEASED)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _Run:
-    """One call of `PPEM.learn` after `rows` are known: of the pool of donors, or real ones where no unit is protected.
-
-    Privacy: `accepted` reads held-out units through AboveThreshold.
-    """
-
-    method: PPEM
-    partition: Partition
-    rows: Rows
-    table: np.ndarray  # of the target, if that is a public table
-    population: int
-    grant: Grant
-    progress: Progress
-
-    @cached_property
-    def sizes(self) -> tuple[effect_size.EffectSize, ...]:
-        """The effect size of every sensitive set."""
-        return effect_size.effect_sizes_of(self.partition.sets)
-
-    def accepted(self, held_out: PrivateSeries | None) -> tuple[nn.ModuleDict, np.ndarray]:
-        """Train until the check passes; nothing of the other attempts leaves."""
-        method, effect = self.method, self.method.effect
-        far_enough = self._check(held_out)
-        for number in range(method.attempts):
-            generators = self._trained(method.seed + 1000 * number)
-            rng = np.random.default_rng([method.seed, number])
-            values = method.values(self.partition, generators, self.table, NUM_RELEASED, rng)
-            if far_enough(values):
-                return generators, values
-        raise ReleaseError(
-            f"effect: no marginal at least {effect:g} away was found in {method.attempts} attempts, so nothing is "
-            "released; what was charged stays charged. Ask for a smaller effect, state a target, or bring a larger "
-            "epsilon: `understudy plan` says from which effect on a check passes."
-        )
-
-    def _check(self, held_out: PrivateSeries | None) -> Callable[[np.ndarray], bool]:
-        """Return what says whether released values are far enough from held-out units; always without an effect."""
-        effect = self.method.effect
-        if held_out is None or effect is None:
-            return lambda values: True
-        above = self.grant.above_threshold(CHECK, self.method.attempts, effect_size.ERROR / 2)
-        held = self.partition.rows(held_out.panel).sensitive
-        return lambda values: above(
-            *effect_size.figure(self.sizes, effect, self.partition.encoded(values), held, held_out)
-        )
-
-    def _trained(self, seed: int) -> nn.ModuleDict:
-        """Return the generators of one attempt."""
-        method, generators = self.method, self.method.generators(self.partition, seed)
-        if len(generators):
-            rows, aims = self.rows.at_least_one(), self._lacking if method.effect and method.has_generator else None
-            training = published.AdversarialTraining(generators, self.partition, rows, method.recipe, seed, aims)
-            training.run(lambda share: self.progress("training", 0.1 + 0.9 * share))
-        return generators
-
-    def _lacking(self, generated: Tensor, references: Tensor) -> Tensor:
-        """Return what generated x′ lack of the effect sizes from which the check passes; public."""
-        reached = torch.stack([size.differentiable(generated, references) for size in self.sizes])
-        return (torch.tensor(self._aims) - reached).clamp_min(0).sum()
-
-    @cached_property
-    def _aims(self) -> list[float]:
-        method, event, units = self.method, self.grant.plan.event(CHECK), HELD_OUT * self.population / (1 - HELD_OUT)
-        assert isinstance(event, PureDP)
-        assert method.effect
-        told = method.effect, units, event.epsilon, method.attempts, NUM_RELEASED
-        return [_AIM * effect_size.needed(size, *told) for size in self.sizes]
 
 
 def _linear(panel: Panel, partition: Partition) -> np.ndarray:

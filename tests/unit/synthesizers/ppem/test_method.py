@@ -1,6 +1,7 @@
 """`ppem` spends what it says, hides what it was told to hide, and says what that does not protect."""
 
 import math
+from collections.abc import Callable
 from dataclasses import fields, replace
 
 import numpy as np
@@ -17,7 +18,7 @@ from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers import Release
 from understudy.synthesizers.ppem import PPEM, hot_deck
 from understudy.synthesizers.ppem.attributes import Partition
-from understudy.synthesizers.ppem.method import _Run
+from understudy.synthesizers.ppem.published import AdversarialTraining
 from understudy.synthesizers.ppem.recipe import PAPER
 
 GUARANTEE, NO_LIMIT = Guarantee(2.0, 1e-6), Guarantee(math.inf, 1e-6)
@@ -111,13 +112,13 @@ def test_an_effect_that_is_not_reached_releases_nothing_and_stays_charged() -> N
 
 def test_attempts_are_bounded_and_each_is_trained_from_another_start(monkeypatch) -> None:
     seen: list[int] = []
-    trained = _Run._trained
+    genuine = AdversarialTraining.run
 
-    def counted(self, seed: int):
-        seen.append(seed)
-        return trained(self, seed)
+    def counted(self: AdversarialTraining, reached: Callable[[float], None]) -> None:
+        seen.append(self.seed)
+        genuine(self, reached)
 
-    monkeypatch.setattr(_Run, "_trained", counted)
+    monkeypatch.setattr(AdversarialTraining, "run", counted)
     asked = method(effect=0.7, attempts=3, recipe=replace(SMALL, iterations=1))
     with pytest.raises(ReleaseError, match="3 attempts"):
         fit(asked, panel(300, **LARGE), Guarantee(10.0, 1e-6))
