@@ -75,7 +75,7 @@ def test_a_whole_benchmark_has_every_row_its_controls_and_its_pictures(
     monkeypatch.setattr(vertical, "sines", few)
     found = vertical.sine("sine-2", "quick", None, lambda stage, share: None, Cells(tmp_path))
     assert [line["method"] for line in found["rows"]] == [
-        *np.repeat(MODELS[:3], 2),
+        *np.repeat([*MODELS[:3], vertical.NOISED], 2),
         "spectral",
         "vflgan-ts, sound",
         "vflgan-ts, sound",
@@ -87,7 +87,7 @@ def test_a_whole_benchmark_has_every_row_its_controls_and_its_pictures(
         assert np.isfinite(list(line["metrics"].values())).all()
     assert found["controls"][0]["metrics"]["awd"] < found["rows"][0]["metrics"]["awd"]  # ten iterations learn little
     assert [made.name for made in drawings(found)] == ["epsilon", "amplitudes", "iterations"]
-    assert len(list(tmp_path.iterdir())) == 11  # one finished part each
+    assert len(list(tmp_path.iterdir())) == 13  # one finished part each
 
 
 def test_the_original_objective_of_coscigan_is_another_one() -> None:

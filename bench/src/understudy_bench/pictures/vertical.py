@@ -43,21 +43,22 @@ def vertical(result: Mapping[str, Any]) -> list[Drawing]:
 
 
 def _over_iterations(distances: Mapping[str, Sequence[float]]) -> Drawing:
-    """Distance from real series at one checkpoint after another (Fig. 2, 4 and 6)."""
+    """Distance from real series at one checkpoint after another (Fig. 2, 4, 6, 9, 11 and 12)."""
     with style():
         made = Figure(figsize=(5, 3), dpi=72, layout="constrained")
         axes = made.subplots()
         tidy(axes)
         for method, found in distances.items():
-            axes.plot(np.linspace(0, 1, len(found)), found, color=SYNTHETIC, label=method)
+            axes.plot(np.linspace(0, 1, len(found)), found, label=method)
         axes.set_xlabel("share of the iterations")
         axes.set_ylim(bottom=0)
         axes.set_title("AWD", loc="left", fontsize=10, color=INK)
+        axes.legend(frameon=False, fontsize=8)
     rows = [[method, figure(found[0]), figure(min(found)), figure(found[-1])] for method, found in distances.items()]
     return Drawing(
         name="iterations",
         figure=made,
-        caption="Wasserstein distance of the values at each step while training without noise; lower is better.",
+        caption="Wasserstein distance of the values at each step while training without a guarantee; lower is better.",
         alternative="Curves over iterations. " + "; ".join(" ".join(row) for row in rows) + ".",
         header=("method", "at first", "least", "at last"),
         rows=rows,
