@@ -251,10 +251,13 @@ class Rows:
 def check_target(target: Target, attributes: tuple[Attribute, ...]) -> None:
     """Refuse a target that does not exist, leaves an attribute out or leaves the declared bounds."""
     if isinstance(target, str):
+        if target.lstrip().startswith("{"):
+            written = f"{{'{attributes[0].name}' = [...], ...}}"
+            raise InputError(f"target: values for each attribute are written {written}, got something else.")
         if target not in (DIFFERENT, UNIFORM) and not Path(target).is_file():
             raise MissingData(
-                f"target: '{DIFFERENT}', '{UNIFORM}', values ({{'{attributes[0].name}' = [...], ...}}) or a "
-                f"public table is expected; the file '{target}' does not exist."
+                f"target: '{DIFFERENT}', '{UNIFORM}', values for each attribute or a public table is expected; "
+                f"the file '{target}' does not exist."
             )
         return
     names = {attribute.name for attribute in attributes}
