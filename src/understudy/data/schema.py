@@ -188,7 +188,7 @@ class FrameForm:
 
     Attributes:
         index: Columns that were the frame's index, in order.
-        dtypes: Column and pandas' name of its type ("Float64", "object"), where another one would be its default.
+        dtypes: Column and pandas' name of its type ("Float64", "ordered category"), where another would be its default.
     """
 
     index: tuple[str, ...] = ()
