@@ -11,7 +11,7 @@ MUTANTS = (
     Mutant(
         name="several neighbours at a whole vote each",
         why="q votes of one instead of 1/√q: epsilon 1 becomes 2.95 for seven neighbours",
-        file="synthesizers/pets/voting.py",
+        file="synthesizers/pets/selection.py",
         before="weights=number.astype(np.float64) ** 2))",
         after="weights=number.astype(np.float64) ** 2) / min(neighbours, len(group)))",
         tests=(VOTING,),
@@ -19,7 +19,7 @@ MUTANTS = (
     Mutant(
         name="an event priced as one vote",
         why="an event changes the votes of several windows and is priced for one",
-        file="synthesizers/pets/voting.py",
+        file="synthesizers/pets/selection.py",
         before="Given(counted, float(influence))",
         after="Given(counted)",
         tests=(VOTING,),
@@ -27,7 +27,7 @@ MUTANTS = (
     Mutant(
         name="features summed in the order of the rows",
         why="a unit more moves the others within a batch, where a library rounds their sums otherwise",
-        file="synthesizers/pets/reweighting.py",
+        file="synthesizers/pets/selection.py",
         before="        return _COSINE[both] / np.float32(math.sqrt(FEATURES / 2))",
         after="""\
         wave = self.frequency / self.lattice.step[:, None] * (2 * np.pi / 2**_TURN)
@@ -38,7 +38,7 @@ MUTANTS = (
     Mutant(
         name="classes mixed in the mean embedding",
         why="every class is drawn towards the first one's series",
-        file="synthesizers/pets/reweighting.py",
+        file="synthesizers/pets/selection.py",
         before="        return Rows(vectors, classes_of(panel), num_classes)",
         after="        return Rows(vectors, np.zeros(len(vectors), dtype=np.int64), num_classes)",
         tests=(f"{REWEIGHTING}::test_the_mean_draws_the_pool_towards_the_private_series_class_by_class",),
@@ -54,7 +54,7 @@ MUTANTS = (
     Mutant(
         name="one candidate for many private series",
         why="weights pile up on a few candidates, which samples then repeat",
-        file="synthesizers/pets/reweighting.py",
+        file="synthesizers/pets/selection.py",
         before="        if 1 / (weights**2).sum() >= least:",
         after="        if weights.sum() > 0:",
         tests=(f"{REWEIGHTING}::test_no_candidate_stands_for_many",),
@@ -70,7 +70,7 @@ MUTANTS = (
     Mutant(
         name="lattice laid over private embeddings",
         why="one unit far out changes the coordinates, and so the votes, of all others",
-        file="synthesizers/pets/voting.py",
+        file="synthesizers/pets/selection.py",
         before="coordinates.append(lattice.coordinates(in_equal_batches(environment.embed, _BATCH, *shown)))",
         after="""\
 embedded = in_equal_batches(environment.embed, _BATCH, *shown)
@@ -133,7 +133,7 @@ embedded = in_equal_batches(environment.embed, _BATCH, *shown)
         before='grant = ledger.resume(proposal.facts["run"], noise=noise)',
         after="""\
 grant = ledger.resume(proposal.facts["run"], noise=noise)
-    grant._executed[LABEL], grant._record = 0, lambda label, number: 0""",
+    grant._executed[VOTES], grant._record = 0, lambda label, number: 0""",
         tests=(f"{APART}::test_a_vote_that_was_not_paid_for_is_refused",),
     ),
     Mutant(
@@ -147,7 +147,7 @@ grant = ledger.resume(proposal.facts["run"], noise=noise)
     Mutant(
         name="a bound from the proposal",
         why="coordinates beyond the lattice make distances inexact, and one unit's votes depend on others",
-        file="synthesizers/pets/voting.py",
+        file="synthesizers/pets/selection.py",
         before="neginf=-limit).clip(-limit, limit).astype(np.int16)",
         after="neginf=-limit).clip(-3e4, 3e4).astype(np.int16)",
         tests=(VOTING,),
@@ -155,7 +155,7 @@ grant = ledger.resume(proposal.facts["run"], noise=noise)
     Mutant(
         name="a lattice of another dimension",
         why="distances are not exact on it, and one voter more turns everybody's vote",
-        file="synthesizers/pets/voting.py",
+        file="synthesizers/pets/selection.py",
         before="        if not self.centre.shape == self.step.shape == embeddings.shape[1:]:",
         after="        if False:",
         tests=(APART,),

@@ -18,7 +18,7 @@ from understudy.statistics.columns import num_labels
 from understudy.synthesizers.pets import PETS
 from understudy.synthesizers.pets.method import Setup
 from understudy.synthesizers.pets.published import Vote
-from understudy.synthesizers.pets.voting import LABEL
+from understudy.synthesizers.pets.selection import VOTES
 from understudy.synthesizers.registry import METHODS
 from understudy_bench.cells import Cells
 from understudy_bench.pets.experiment import EPSILONS, SEEDS, Experiment
@@ -162,7 +162,7 @@ class WithoutVotes(PETS):
         return rng.normal(0.0, noise, statistic.shape)
 
     def _vote(self, private: PrivateSeries, grant: Grant, here: Setup) -> Vote:
-        event = grant.plan.event(LABEL)
+        event = grant.plan.event(VOTES)
         assert isinstance(event, DiscreteGaussian)
         noise, rng = event.noise_multiplier * private.influence, np.random.default_rng(self.seed)
         return lambda embeddings, group: rng.normal(0.0, noise, len(group))

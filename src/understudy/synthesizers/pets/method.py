@@ -42,13 +42,23 @@ from understudy.statistics.marginals import bounded_scores
 from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
 from understudy.synthesizers.options import recipe_of, require_one_of
 from understudy.synthesizers.packs import GENERAL, Pack, load_pack
-from understudy.synthesizers.pets import pretraining, reweighting
+from understudy.synthesizers.pets import pretraining
 from understudy.synthesizers.pets.modules import Modules, fitted
 from understudy.synthesizers.pets.published import Environment, Population, Vote, by_share, evolve
 from understudy.synthesizers.pets.recipe import BY_START, PAPER, Recipe
-from understudy.synthesizers.pets.reweighting import Features, maximum_entropy, mean_embedding
 from understudy.synthesizers.pets.rules import RuleBased, in_turn, levels_of
-from understudy.synthesizers.pets.voting import LABEL, Lattice, private_vote, voters_of, votes_event
+from understudy.synthesizers.pets.selection import (
+    FEATURES,
+    MEAN,
+    VOTES,
+    Features,
+    Lattice,
+    maximum_entropy,
+    mean_embedding,
+    private_vote,
+    voters_of,
+    votes_event,
+)
 from understudy.synthesizers.sampling import NODES, panel_of, sample_classes
 
 DOMAIN = "domain"  # the pack that is trained on the public table
@@ -157,7 +167,7 @@ class PETS(Synthesizer):
         facts_events = [entry.event for entry in entries]
         one_vote = schema.unit.kind != "event" and schema.unit.max_series == 1 and self.settings.neighbours == 1
         histograms = partial(DiscreteGaussian, count=self.settings.iterations, one_vote=one_vote)
-        label, event = (reweighting.LABEL, Gaussian) if self.selection == "mean" else (LABEL, histograms)
+        label, event = (MEAN, Gaussian) if self.selection == "mean" else (VOTES, histograms)
         noise = smallest_noise_multiplier(event, guarantee, facts_events)
         return SpendingPlan((*entries, PlanEntry(label, event(noise))), guarantee)
 
@@ -197,7 +207,7 @@ class PETS(Synthesizer):
         features = Features.around(embedded, rng)
         noisy = self._mean(private, grant, mean_embedding(encoding, environment, features))
         units = private.population * Facts.from_arrays(bought).label_share
-        deviation, chosen = grant.deviation(reweighting.LABEL, private.reach), list[np.ndarray]()
+        deviation, chosen = grant.deviation(MEAN, private.reach), list[np.ndarray]()
         for own, number in enumerate(units):
             place = np.flatnonzero(pool.group == own)
             weights = np.ones(len(place))
@@ -352,8 +362,8 @@ class PETS(Synthesizer):
         if self.pack != DOMAIN:
             adaptation = self.modules_for(self.learned_schema(schema)).adaptation
         if self.selection == "mean":
-            units, noise = self._expected(schema, guarantee, reweighting.LABEL)[:2]
-            length = noise / units * math.sqrt(reweighting.FEATURES)
+            units, noise = self._expected(schema, guarantee, MEAN)[:2]
+            length = noise / units * math.sqrt(FEATURES)
             guided = ": this run would be guided by the public prior only" if length > 1 else ""
             return (f"The mean of vectors of length 1 gets noise of length {length:.2g}{guided}.", adaptation)
         return (*self.settings.outlook(*self._expected(schema, guarantee)), adaptation)
@@ -366,7 +376,7 @@ class PETS(Synthesizer):
         size = self.settings.num_candidates(*self._expected(schema, guarantee))
         return replace(self, pack=pack, recipe=replace(self.settings, population=max(2, size)))
 
-    def _expected(self, schema: Schema, guarantee: Guarantee, label: str = LABEL) -> tuple[int, float, int]:
+    def _expected(self, schema: Schema, guarantee: Guarantee, label: str = VOTES) -> tuple[int, float, int]:
         """Return how many vectors are expected, the standard deviation of a coordinate, and the number of classes."""
         event = self.planned(schema, guarantee).event(label)
         assert isinstance(event, DiscreteGaussian | Gaussian)

@@ -27,7 +27,7 @@ from understudy.synthesizers.base import shared_context
 from understudy.synthesizers.packs import GENERAL, UNREADABLE, from_file, load_pack, to_file
 from understudy.synthesizers.pets.method import DOMAIN, PETS, Setup, below, encoding_of, prefixed
 from understudy.synthesizers.pets.published import Vote
-from understudy.synthesizers.pets.voting import LABEL, Lattice, private_vote, voters_of, votes_event
+from understudy.synthesizers.pets.selection import VOTES, Lattice, private_vote, voters_of, votes_event
 from understudy.synthesizers.release import PUBLIC_CONTEXT, Release
 
 FORMAT = 4
@@ -100,7 +100,7 @@ def open_run(
         raise InputError("population: a declared size is expected. Buy it first with `understudy buy population`.")
     check_delta(guarantee.delta, schema.protected_units, reproduction=ledger.reproduction)
     plan = method.spending_plan(schema, guarantee)
-    if not whole and any(entry.label != LABEL for entry in plan.entries):
+    if not whole and any(entry.label != VOTES for entry in plan.entries):
         raise InputError(
             "Several files: the run buys facts before the votes, which need the table in one piece. Use scale = "
             "'bounds' and a schema without labels, gaps and varying lengths, or give one file."
@@ -116,7 +116,7 @@ def open_run(
         "voters": private.population,
         "pack": load_pack(str(method.pack), method.name).sha256,
         "public": None if method.public is None else file_sha256(method.public),
-        "left": grant.remaining(LABEL),
+        "left": grant.remaining(VOTES),
     }
     arrays = {**prefixed(BOUGHT, bought), PUBLIC_CONTEXT: shared_context(private)}
     return Message(kind="ballot", facts=facts, arrays=arrays)
@@ -149,7 +149,7 @@ def answer(
     neighbours = 1 if event.one_vote else method.settings.neighbours
     vote = private_vote(voters, grant, lattice, neighbours, method.influence(schema))
     histogram = vote(proposal.arrays["embeddings"], proposal.arrays["group"])
-    left, certificate = grant.remaining(LABEL), None
+    left, certificate = grant.remaining(VOTES), None
     if not left:
         issued = issue(
             grant, schema, method=method.name, public_inputs=method.own_inputs(), overrides=overrides,

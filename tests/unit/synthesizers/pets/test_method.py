@@ -25,7 +25,7 @@ from understudy.synthesizers.contract.panels import make_panel, one_unit_more, p
 from understudy.synthesizers.pets import PETS
 from understudy.synthesizers.pets.published import Environment, Population, Vote, evolve
 from understudy.synthesizers.pets.recipe import Recipe
-from understudy.synthesizers.pets.voting import voters_of
+from understudy.synthesizers.pets.selection import voters_of
 
 SMALL = Recipe(iterations=3, population=24, lookahead=1)
 VARIANTS = {
@@ -242,7 +242,7 @@ def _bought(method: PETS, panel: Panel) -> dict[str, np.ndarray]:
 
 
 def test_parts_of_a_table_vote_as_the_whole_does() -> None:
-    from understudy.synthesizers.pets.voting import contributions
+    from understudy.synthesizers.pets.selection import contributions
 
     method, schema = VARIANTS["bounds"], plain_schema(unit=PrivacyUnit(column="home", max_series=3))
     panel = make_panel(schema, 90)

@@ -15,9 +15,9 @@ from understudy.synthesizers.contract.checks import BUDGET, fit
 from understudy.synthesizers.contract.panels import make_panel, one_unit_more, plain_schema, rich_schema
 from understudy.synthesizers.pets import PETS
 from understudy.synthesizers.pets.recipe import Recipe
-from understudy.synthesizers.pets.reweighting import FEATURES, LABEL, Features, maximum_entropy, mean_embedding
+from understudy.synthesizers.pets.selection import FEATURES, MEAN, Features, maximum_entropy, mean_embedding
 
-MEAN = PETS(selection="mean")
+METHOD = PETS(selection="mean")
 
 
 @pytest.fixture(autouse=True)
@@ -88,12 +88,12 @@ def test_no_candidate_stands_for_many() -> None:
 @pytest.mark.parametrize("max_series", [1, 3])
 def test_one_unit_moves_the_mean_by_at_most_its_bound(max_series: int) -> None:
     panel = make_panel(rich_schema(unit=PrivacyUnit(column="home", max_series=max_series)), 40)
-    first = tape_of(panel, MEAN)
-    assert first.labels.count(LABEL) == 1
+    first = tape_of(panel, METHOD)
+    assert first.labels.count(MEAN) == 1
     for neighbour in (panel.take_units(np.arange(1, 40)), one_unit_more(panel)):
-        moved = first.distances(tape_of(neighbour, MEAN, frozen=first))
+        moved = first.distances(tape_of(neighbour, METHOD, frozen=first))
         assert max(moved.values()) <= 1 + 1e-9
-        assert moved[LABEL] > (0.9 if max_series == 1 else 0.2)
+        assert moved[MEAN] > (0.9 if max_series == 1 else 0.2)
 
 
 def test_an_event_moves_the_mean_by_at_most_its_bound() -> None:
@@ -102,7 +102,7 @@ def test_an_event_moves_the_mean_by_at_most_its_bound() -> None:
     values = np.array(panel.values)
     values[7, 2:4] = 20.0  # another reading in two consecutive steps, in two windows of three
     first = tape_of(panel, method)
-    assert 0 < first.distances(tape_of(panel.with_values(values), method, frozen=first))[LABEL] <= 1
+    assert 0 < first.distances(tape_of(panel.with_values(values), method, frozen=first))[MEAN] <= 1
 
 
 def test_one_more_unit_changes_no_other_units_vector() -> None:
@@ -130,24 +130,24 @@ def _bought(panel: Panel) -> dict[str, np.ndarray]:
 
 def test_the_released_arrays_are_a_function_of_the_answers_alone() -> None:
     """Other people, same answers: bit by bit the same release."""
-    first = tape_of(make_panel(rich_schema(), 50), MEAN, noise=None)
-    other = tape_of(make_panel(rich_schema(), 33, seed=8), MEAN, frozen=first)
+    first = tape_of(make_panel(rich_schema(), 50), METHOD, noise=None)
+    other = tape_of(make_panel(rich_schema(), 33, seed=8), METHOD, frozen=first)
     assert set(first.arrays) == set(other.arrays)
     for name, array in first.arrays.items():
         np.testing.assert_array_equal(array, other.arrays[name])
 
 
 def test_sizes_follow_from_the_declared_population_alone() -> None:
-    shapes = [fit(MEAN, make_panel(plain_schema(), number)).arrays["population.group"].shape for number in (1, 250)]
+    shapes = [fit(METHOD, make_panel(plain_schema(), number)).arrays["population.group"].shape for number in (1, 250)]
     assert shapes[0] == shapes[1]
-    more = fit(MEAN, make_panel(plain_schema(population=DeclaredPopulation(2000)), 250)).arrays
+    more = fit(METHOD, make_panel(plain_schema(population=DeclaredPopulation(2000)), 250)).arrays
     assert more["population.group"].shape != shapes[0]
 
 
 def test_the_plan_costs_the_guarantee_and_never_more() -> None:
-    plan = MEAN.plan(rich_schema(), BUDGET)
+    plan = METHOD.plan(rich_schema(), BUDGET)
     assert 0.99 * BUDGET.epsilon < plan.epsilon() <= BUDGET.epsilon
-    assert plan.executions(LABEL) == 1
+    assert plan.executions(MEAN) == 1
 
 
 def test_the_mean_draws_the_pool_towards_the_private_series_class_by_class() -> None:
@@ -177,10 +177,10 @@ def test_the_mean_is_for_public_starts_unless_one_is_asked_for() -> None:
         PETS(selection="mean", recipe=Recipe())
     with pytest.raises(InputError, match="mean, votes"):
         PETS(selection="both")
-    assert replace(MEAN, seed=3).selection == "mean"
+    assert replace(METHOD, seed=3).selection == "mean"
 
 
 def test_the_outlook_says_when_noise_swamps_the_mean() -> None:
-    few = MEAN.outlook(plain_schema(population=DeclaredPopulation(30)), BUDGET)[0]
+    few = METHOD.outlook(plain_schema(population=DeclaredPopulation(30)), BUDGET)[0]
     assert "guided by the public prior only" in few
-    assert "prior only" not in MEAN.outlook(plain_schema(population=DeclaredPopulation(50_000)), BUDGET)[0]
+    assert "prior only" not in METHOD.outlook(plain_schema(population=DeclaredPopulation(50_000)), BUDGET)[0]

@@ -10,7 +10,7 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
-from understudy.synthesizers.pets.voting import Lattice, Voters, contributions, private_vote
+from understudy.synthesizers.pets.selection import Lattice, Voters, contributions, private_vote
 
 DIMENSION, CANDIDATES = 6, 40
 
