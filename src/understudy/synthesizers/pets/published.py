@@ -1,7 +1,7 @@
 """PETS as published: propose variations, let private series vote, keep what was voted for, and repeat (Algorithm 1).
 
-Nothing here sees private data. `vote` returns noisy histograms (Algorithm 2, lines 1 to 6, in `selection`): from a grant
-in the same process or from a ballot of the data holder. Classes evolve side by side (Algorithm 1, line 2).
+Nothing here sees private data. `vote` returns noisy histograms (Algorithm 2, lines 1 to 6, in `selection`): from a
+grant in the same process or from a ballot of the data holder. Classes evolve side by side (Algorithm 1, line 2).
 """
 
 from collections.abc import Callable, Iterator, Sequence
