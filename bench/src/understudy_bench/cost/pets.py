@@ -150,7 +150,7 @@ def _child(steps: int, candidates: int, series: int) -> dict[str, float]:
     from unittest import mock
 
     from understudy.synthesizers.pets import method as pets
-    from understudy.synthesizers.pets import voting as votes
+    from understudy.synthesizers.pets import selection as votes
     from understudy.synthesizers.pets.recipe import Recipe
 
     modules = pets.PETS().modules_for(_walks(steps, 1).schema)
