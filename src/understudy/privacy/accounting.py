@@ -1,10 +1,8 @@
 """Epsilon and delta of a list of events: the smallest of all bounds that hold.
 
-Closed form when every event is an un-subsampled Gaussian; otherwise the smaller of a privacy loss distribution and
-Rényi DP. All of them assume that the events' parameters were fixed before any data was read; composing runs whose
-parameters depend on earlier results is the ledger's job and follows other rules.
-
-dp-accounting is imported where it is used: it takes a second, and plans of Gaussians need none of it.
+Closed form when every event is an un-subsampled Gaussian; otherwise the smaller of privacy loss distributions
+(`privacy.losses`) and Rényi DP. All of them assume that the events' parameters were fixed before any data was read;
+composing runs whose parameters depend on earlier results is the ledger's job and follows other rules.
 
 Notation: mu = 1/noise_multiplier of one Gaussian release; releases compose as mu² = Σ mu_i². Balle & Wang
 (arXiv:1805.06530, Theorem 8): delta = Φ(mu/2 − epsilon/mu) − e^epsilon Φ(−mu/2 − epsilon/mu).
@@ -12,14 +10,16 @@ Notation: mu = 1/noise_multiplier of one Gaussian release; releases compose as m
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import erfcx, log_ndtr, logsumexp, ndtr
+from scipy.special import erfcx, log_ndtr
 
 from understudy.errors import InputError, UnsupportedEvent
+from understudy.privacy import losses
+from understudy.privacy.budget import SMALLEST_DELTA
 from understudy.privacy.events import (
     ApproximateDP,
     DiscreteGaussian,
@@ -36,19 +36,12 @@ ORDERS = np.array(
 )
 _WHOLE_ORDERS = np.unique(np.concatenate([np.arange(2, 12), ORDERS[ORDERS > 10.95]])).astype(int)
 Curve = np.ndarray[tuple[int], np.dtype[np.float64]]
-_HOPELESS = 60.0  # above this epsilon a finer number changes no decision and would need a huge grid
+_HOPELESS = 60.0  # above this epsilon a finer number changes no decision
 MAX_EVENTS = 1_000
+MAX_KINDS = 16  # of events that differ by more than how often they are executed; Gaussians are one
 MAX_DELTAS = 10
 MAX_EXECUTIONS = 1_000_000
-MAX_GRID = 10_000_000  # points of one privacy loss distribution
-MAX_WORK = 1 << 29  # numbers that are computed to build all of them
-_COMPOSING = 1 << 21  # what adding one distribution to the others weighs compared with building it
 _ROOT_HALF_PI = math.sqrt(math.pi / 2)
-INTERVAL = 1e-4  # of privacy losses; a coarser grid is sound but wastes noise in long runs
-_REACH = 12.0  # standard deviations; the mass beyond is below 10⁻³² and counts as certain failure
-_CELLS_PER_STEP = 5
-_MOST_CELLS = 1 << 23  # wider cells are sound, only less exact
-_CHUNK = 1 << 16
 
 
 def gaussian_log_delta(mu: float, epsilon: float) -> float:
@@ -105,25 +98,10 @@ def renyi_curve(events: Iterable[Event]) -> Curve:
 
 def renyi_epsilon(curve: Curve, delta: float) -> float:
     """Best epsilon over all orders (Canonne, Kamath & Steinke, arXiv:2004.00010v4, Proposition 12)."""
-    orders, bounds = _finite(curve)
-    if not len(orders):
-        return math.inf
-    costs = bounds + np.log1p(-1 / orders) - np.log(delta * orders) / (orders - 1)
-    return max(0.0, float(costs.min()))
-
-
-def renyi_delta(curve: Curve, epsilon: float) -> float:
-    """Best delta over all orders: the formula of `renyi_epsilon` solved for delta."""
-    orders, bounds = _finite(curve)
-    if not len(orders):
-        return 1.0
-    logs = (orders - 1) * (bounds - epsilon + np.log1p(-1 / orders)) - np.log(orders)
-    return min(1.0, math.exp(min(0.0, float(logs.min()))))
-
-
-def _finite(curve: Curve) -> tuple[Curve, Curve]:
     finite = np.isfinite(curve)
-    return ORDERS[finite], curve[finite]
+    orders, bounds = ORDERS[finite], curve[finite]
+    costs = bounds + np.log1p(-1 / orders) - np.log(delta * orders) / (orders - 1)
+    return max(0.0, float(costs.min(initial=np.inf)))
 
 
 def concentrated_rho(events: Iterable[Event]) -> float | None:
@@ -187,7 +165,7 @@ def _poisson(sampling_rate: float, noise_multiplier: float) -> Curve:
 
     The series for fractional orders converges slowly or not at all for ordinary parameters.
     """
-    from dp_accounting.dp_event import GaussianDpEvent, PoissonSampledDpEvent
+    from dp_accounting.dp_event import GaussianDpEvent, PoissonSampledDpEvent  # a second, which few commands need
     from dp_accounting.rdp import RdpAccountant
 
     accountant = RdpAccountant(_WHOLE_ORDERS)
@@ -206,7 +184,12 @@ def _pure(epsilon: float) -> Curve:
     return np.asarray(np.minimum(np.maximum(bound, 0.0), epsilon), dtype=np.float64)
 
 
-def epsilon(events: Iterable[Event], delta: float, interval: float = INTERVAL) -> float:
+def renyi_at(events: Iterable[Event], order: float) -> float:
+    """Rényi divergence at one of `ORDERS`, what a fixed-order ledger charges."""
+    return float(renyi_curve(events)[np.isclose(ORDERS, order)].item())
+
+
+def epsilon(events: Iterable[Event], delta: float, interval: float = losses.INTERVAL) -> float:
     """Epsilon at `delta` for one unit added or removed; an upper bound, infinite if nothing is promised.
 
     Args:
@@ -218,23 +201,25 @@ def epsilon(events: Iterable[Event], delta: float, interval: float = INTERVAL) -
     """
     if not 0 < delta < 1:
         raise InputError(f"delta must lie between 0 and 1, got {delta:g}.")
-    return _epsilon(tuple(events), delta, interval)
+    return _epsilon(_gathered(events), delta, interval)
 
 
 def delta(events: Iterable[Event], epsilon: float) -> float:
-    """Delta at `epsilon` for one unit added or removed; an upper bound."""
-    parts = tuple(events)
-    if not parts:
-        return 0.0
-    if _has_no_guarantee(parts):
+    """Delta at `epsilon` for one unit added or removed: the least found at which the events cost no more."""
+    parts, lowest = _gathered(events), math.log(SMALLEST_DELTA)
+
+    def costs_more(log_delta: float) -> bool:
+        return _epsilon(parts, math.exp(log_delta), losses.INTERVAL) > epsilon
+
+    if not costs_more(lowest):
+        return 0.0 if not parts else SMALLEST_DELTA
+    low, high = lowest, -1e-12
+    if costs_more(high):
         return 1.0
-    if all(isinstance(event, Gaussian) for event in parts):
-        return math.exp(gaussian_log_delta(_mu(parts), epsilon))
-    aside, curve = _without_deltas(parts)
-    best = aside + renyi_delta(curve, epsilon)
-    if all(has_loss_distribution(event) for event in parts):
-        best = min(best, loss_delta(parts, epsilon))
-    return min(1.0, best)
+    while high - low > 1e-9:
+        middle = (low + high) / 2
+        low, high = (middle, high) if costs_more(middle) else (low, middle)
+    return math.exp(high)
 
 
 def replace_one_epsilon(events: Iterable[Event], delta: float) -> float:
@@ -243,31 +228,39 @@ def replace_one_epsilon(events: Iterable[Event], delta: float) -> float:
     Un-subsampled noise: the sum moves twice as far, so the noise multiplier halves (exact). Everything
     else: remove, then add, i.e. 2·epsilon(δ′) with δ = δ′·(1 + e^epsilon(δ′)).
     """
-    parts = tuple(events)
-    if not parts:
-        return 0.0
-    if _has_no_guarantee(parts):
-        return math.inf
+    parts = _gathered(events)
+    if not parts or _has_no_guarantee(parts):
+        return math.inf if parts else 0.0
     doubled = [_doubled(event) for event in parts]
-    exact = math.inf
-    if all(event is not None for event in doubled):
-        exact = epsilon([event for event in doubled if event is not None], delta)
+    known = [event for event in doubled if event is not None]
+    exact = epsilon(known, delta) if len(known) == len(parts) else math.inf
     return min(exact, _two_step_epsilon(parts, delta))
 
 
-def renyi_at(events: Iterable[Event], order: float) -> float:
-    """Rényi divergence at one of `ORDERS`, what a fixed-order ledger charges."""
-    return float(renyi_curve(events)[np.isclose(ORDERS, order)].item())
+def _gathered(events: Iterable[Event]) -> tuple[Event, ...]:
+    """The same events with all Gaussians as one, mu² = Σ count / noise_multiplier², and equal ones counted together."""
+    found: dict[Event, int] = {}
+    mu_squared = 0.0
+    for event in events:
+        if isinstance(event, Gaussian):
+            mu_squared += event.count / event.noise_multiplier**2
+            continue
+        one, number = (event, 1) if event.counted is None else (replace(event, **{event.counted: 1}), event.executions)
+        found[one] = found.get(one, 0) + number
+    parts: list[Event] = [Gaussian(1 / math.sqrt(mu_squared))] if mu_squared else []
+    for one, number in found.items():
+        parts += [one] * number if one.counted is None else [replace(one, **{one.counted: number})]
+    return tuple(parts)
 
 
 @lru_cache(maxsize=1024)
-def _epsilon(parts: tuple[Event, ...], delta: float, interval: float = INTERVAL) -> float:
+def _epsilon(parts: tuple[Event, ...], delta: float, interval: float = losses.INTERVAL) -> float:
     if not parts:
         return 0.0
     if _has_no_guarantee(parts):
         return math.inf
-    if all(isinstance(event, Gaussian) for event in parts):
-        return gaussian_epsilon(_mu(parts), delta)
+    if len(parts) == 1 and isinstance(parts[0], Gaussian):
+        return gaussian_epsilon(1 / parts[0].noise_multiplier, delta)
     best = _renyi_route(parts, delta)
     return best if _is_hopeless(parts, best, delta) else min(best, _loss_route(parts, delta, interval))
 
@@ -288,7 +281,8 @@ def _is_hopeless(parts: tuple[Event, ...], renyi: float, delta: float) -> bool:
 
 def _renyi_route(parts: tuple[Event, ...], delta: float) -> float:
     """Rényi DP, at any order if all is concentrated; deltas of approximate events are set aside, the rest is pure."""
-    aside, curve = _without_deltas(parts)
+    aside = sum(event.delta for event in parts if isinstance(event, ApproximateDP))
+    curve = renyi_curve(PureDP(part.epsilon) if isinstance(part, ApproximateDP) else part for part in parts)
     best = renyi_epsilon(curve, delta - aside) if aside < delta else math.inf
     rho = concentrated_rho(parts)
     return best if rho is None else min(best, concentrated_epsilon(rho, delta))
@@ -300,21 +294,16 @@ def _loss_route(parts: tuple[Event, ...], delta: float, interval: float) -> floa
     The theorem behind the second half is concurrent composition of (epsilon, delta)-DP mechanisms
     (Vadhan & Zhang, arXiv:2207.08335), because the two groups may interleave.
     """
-    known = tuple(event for event in parts if has_loss_distribution(event))
-    unknown = tuple(event for event in parts if not has_loss_distribution(event))
+    known = tuple(event for event in parts if losses.are_known(event))
+    unknown = tuple(event for event in parts if not losses.are_known(event))
     if not known:
         return math.inf
     if not unknown:
-        return loss_epsilon(known, delta, interval)
+        return losses.epsilon(known, delta, interval)
     price = _renyi_route(unknown, delta / 2)
     if price >= _HOPELESS:
         return math.inf
-    return loss_epsilon((*known, ApproximateDP(max(price, 1e-12), delta / 2)), delta, interval)
-
-
-def _without_deltas(parts: tuple[Event, ...]) -> tuple[float, Curve]:
-    aside = sum(event.delta for event in parts if isinstance(event, ApproximateDP))
-    return aside, renyi_curve(PureDP(part.epsilon) if isinstance(part, ApproximateDP) else part for part in parts)
+    return losses.epsilon(known, delta, interval, ApproximateDP(max(price, 1e-12), delta / 2))
 
 
 def _two_step_epsilon(parts: tuple[Event, ...], delta: float) -> float:
@@ -355,11 +344,6 @@ def _has_no_guarantee(parts: tuple[Event, ...]) -> bool:
     return any(isinstance(event, NonPrivate) for event in parts)
 
 
-def _mu(parts: tuple[Event, ...]) -> float:
-    gaussians = (event for event in parts if isinstance(event, Gaussian))
-    return math.hypot(*(math.sqrt(event.count) / event.noise_multiplier for event in gaussians))
-
-
 def check_form(bodies: Sequence[Any]) -> None:
     """Refuse events, as JSON, that are too many to be read."""
     if len(bodies) > MAX_EVENTS:
@@ -367,37 +351,21 @@ def check_form(bodies: Sequence[Any]) -> None:
 
 
 def check_workload(events: Sequence[Event]) -> None:
-    """Refuse events whose account would take minutes or more memory than a computer has.
+    """Refuse events whose account would take more than about a second or 200 MB.
 
     A certificate comes from anybody: three kilobytes may ask for hours. What is refused here is refused when a run is
     charged as well, so that no certificate is ever issued that `verify` would not check.
     """
     check_form(events)
-    for event in events:
+    parts = _gathered(events)
+    if len(parts) > MAX_KINDS:
+        raise _too_much(f"at most {MAX_KINDS} kinds of events besides Gaussians")
+    for event in parts:
+        kind = type(event).__name__
         if not isinstance(event, Gaussian) and event.executions > MAX_EXECUTIONS:
-            raise _too_much(f"at most {MAX_EXECUTIONS:,} executions of {type(event).__name__}")
-        if _grid(event) > MAX_GRID:
-            raise _too_much(f"more noise for the reach of one unit in {type(event).__name__}, or fewer windows")
-    if sum(_work(event) for event in events) > MAX_WORK:
-        raise _too_much("fewer events that are not plain Gaussians, or fewer windows a unit")
-
-
-def _grid(event: Event) -> float:
-    """Points of the event's privacy loss distribution: the widest loss, divided by the grid's interval."""
-    if isinstance(event, SubsampledGaussian | MixtureOfGaussians):
-        shift, scale = getattr(event, "max_windows", 1), event.noise_multiplier
-        return float(shift * (shift + 12 * scale) / scale / scale / INTERVAL)
-    return 24 * event.noise_multiplier if isinstance(event, DiscreteGaussian) and event.one_vote else 1.0
-
-
-def _work(event: Event) -> float:
-    if isinstance(event, Gaussian) or not has_loss_distribution(event):
-        return 1.0
-    work = _COMPOSING + _grid(event)
-    if isinstance(event, MixtureOfGaussians):
-        shifts = event.max_windows + 1
-        work += shifts * num_cells(float(event.max_windows), event.noise_multiplier, INTERVAL)
-    return work if math.isfinite(work) else float(2 * MAX_WORK)
+            raise _too_much(f"at most {MAX_EXECUTIONS:,} executions of {kind}")
+        if losses.are_known(event) and not losses.fits(event):
+            raise _too_much(f"more noise for the reach of one unit in {kind}, or fewer windows")
 
 
 def _too_much(expected: str) -> InputError:
@@ -405,132 +373,3 @@ def _too_much(expected: str) -> InputError:
         f"These events ask for more computing than an account may take: {expected} are expected. If this is a "
         "certificate, do not rely on it; if it is your own run, choose fewer windows, larger noise or fewer releases."
     )
-
-
-# --- privacy loss distributions, composed numerically and rounded against us (dp-accounting) --------------------
-#
-# Capped windows (`MixtureOfGaussians`): a unit moves the noisy sum by the number of its windows that were sampled,
-# Binomial(max_windows, rate), so the two neighbours are N(0, s²) and a mixture of N(i, s²), in clipping norms.
-# How the grid stays on the safe side: the line is cut into cells so narrow that the privacy loss changes by a fifth of
-# a grid step; each cell's mass takes the largest loss of the cell; and a loss between two grid points is spread over
-# both so that neither neighbour's probability changes, which can only make them easier to tell apart ("connect the
-# dots", arXiv:2207.04380).
-
-
-def has_loss_distribution(event: Event) -> bool:
-    """Whether a pair of distributions is known that dominates every neighbour under this event."""
-    if isinstance(event, DiscreteGaussian):
-        return event.one_vote
-    return isinstance(event, Gaussian | SubsampledGaussian | MixtureOfGaussians | PureDP | ApproximateDP)
-
-
-@lru_cache(maxsize=64)
-def composed_loss(events: tuple[Event, ...], interval: float = INTERVAL) -> Any:
-    """The privacy loss distribution of all events together. Valid for parameters frozen before first access."""
-    from dp_accounting.pld import privacy_loss_distribution
-
-    total = privacy_loss_distribution.identity(value_discretization_interval=interval)
-    for event in events:
-        total = total.compose(_loss(event, interval))
-    return total
-
-
-def loss_epsilon(events: tuple[Event, ...], delta: float, interval: float = INTERVAL) -> float:
-    """Epsilon at `delta`, an upper bound."""
-    return float(composed_loss(events, interval).get_epsilon_for_delta(delta))
-
-
-def loss_delta(events: tuple[Event, ...], epsilon: float) -> float:
-    """Delta at `epsilon`, an upper bound."""
-    return float(composed_loss(events).get_delta_for_epsilon(epsilon))
-
-
-@lru_cache(maxsize=256)
-def _loss(event: Event, interval: float) -> Any:
-    """Of all executions together: several Gaussians are one with less noise, all else is composed with itself."""
-    from dp_accounting.pld import common
-    from dp_accounting.pld import privacy_loss_distribution as library
-
-    grid = {"value_discretization_interval": interval}
-    if isinstance(event, Gaussian):
-        return library.from_gaussian_mechanism(event.noise_multiplier / event.count**0.5, **grid)
-    if isinstance(event, SubsampledGaussian):
-        one = library.from_gaussian_mechanism(event.noise_multiplier, sampling_prob=event.sampling_rate, **grid)
-    elif isinstance(event, DiscreteGaussian):
-        one = library.from_discrete_gaussian_mechanism(
-            event.noise_multiplier, sensitivity=1, use_connect_dots=True, **grid
-        )
-    elif isinstance(event, MixtureOfGaussians):
-        one = mixture_loss(event.sampling_rate, event.noise_multiplier, event.max_windows, interval)
-    else:  # randomised response with failure probability delta dominates every (epsilon, delta)-DP mechanism
-        assert isinstance(event, PureDP | ApproximateDP)
-        failure = event.delta if isinstance(event, ApproximateDP) else 0.0
-        one = library.from_privacy_parameters(common.DifferentialPrivacyParameters(event.epsilon, failure), **grid)
-    return one if isinstance(event, ApproximateDP) else one.self_compose(event.executions)
-
-
-def mixture_loss(sampling_rate: float, noise_multiplier: float, max_windows: int, interval: float) -> Any:
-    """Privacy loss distribution for one unit removed and for one unit added."""
-    from dp_accounting.pld import privacy_loss_distribution
-    from scipy.stats import binom
-
-    shifts = np.arange(max_windows + 1, dtype=np.float64)
-    weights = binom.pmf(shifts, max_windows, sampling_rate)
-    shifts, weights = shifts[weights > 0], weights[weights > 0]
-    furthest = float(shifts.max())  # the loss has slope at most furthest/scale²
-    low, high = -_REACH * noise_multiplier, furthest + _REACH * noise_multiplier
-    edges = np.linspace(low, high, num_cells(furthest, noise_multiplier, interval) + 1)
-    losses = _loss_at(edges, shifts, weights, noise_multiplier)
-    removed = _mass(edges, shifts, weights, noise_multiplier)
-    added = _mass(edges, np.zeros(1), np.ones(1), noise_multiplier)
-    # The loss rises with x for the mixture against N(0), and falls for N(0) against the mixture.
-    return privacy_loss_distribution.PrivacyLossDistribution(
-        _spread(losses[1:], removed, interval), _spread(-losses[:-1], added, interval)
-    )
-
-
-def num_cells(furthest: float, scale: float, interval: float) -> int:
-    """Returns into how many cells the line is cut."""
-    width = interval * scale**2 / max(furthest, 1.0) / _CELLS_PER_STEP
-    length = furthest + 2 * _REACH * scale
-    return _MOST_CELLS if length >= _MOST_CELLS * width else max(1000, math.ceil(length / width))
-
-
-def _loss_at(
-    points: NDArray[np.float64], shifts: NDArray[np.float64], weights: NDArray[np.float64], scale: float
-) -> NDArray[np.float64]:
-    """log of mixture density / N(0) density."""
-    out = np.empty_like(points)
-    constant = np.log(weights) - shifts**2 / (2 * scale**2)
-    for start in range(0, len(points), _CHUNK):
-        part = points[start : start + _CHUNK, None] * (shifts / scale**2) + constant
-        out[start : start + _CHUNK] = logsumexp(part, axis=1)
-    return out
-
-
-def _mass(
-    edges: NDArray[np.float64], shifts: NDArray[np.float64], weights: NDArray[np.float64], scale: float
-) -> NDArray[np.float64]:
-    """Probability of each cell, from whichever tail is small there, so that nothing cancels."""
-    total = np.zeros(len(edges) - 1)
-    for shift, weight in zip(shifts, weights, strict=True):
-        standard = (edges - shift) / scale
-        lower, upper = ndtr(standard), ndtr(-standard)
-        total += weight * np.where(standard[1:] < 0, np.diff(lower), -np.diff(upper))
-    return total
-
-
-def _spread(losses: NDArray[np.float64], mass: NDArray[np.float64], interval: float) -> Any:
-    """Puts each cell's mass on the two grid points around its loss."""
-    from dp_accounting.pld import pld_pmf
-
-    below = np.floor(losses / interval)
-    rest = losses - below * interval
-    # p·e^(−loss) must stay the same: share on the upper point = (1 − e^−rest) / (1 − e^−interval).
-    share = np.clip(np.expm1(-rest) / math.expm1(-interval), 0.0, 1.0)
-    lowest = int(below.min())
-    places = (below - lowest).astype(np.int64)
-    size = int(places.max()) + 2
-    probabilities = np.bincount(places, mass * (1 - share), size) + np.bincount(places + 1, mass * share, size)
-    missing = max(0.0, 1.0 - float(probabilities.sum()))
-    return pld_pmf.DensePLDPmf(interval, lowest, probabilities, missing, True)

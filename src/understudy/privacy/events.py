@@ -37,9 +37,14 @@ class Event:
                 raise InputError(f"{where}: one of {', '.join(get_args(Relation))} is expected.")
 
     @property
+    def counted(self) -> str | None:
+        """Name of the field that says how often; None where it is once."""
+        return next((name for name in ("count", "iterations") if hasattr(self, name)), None)
+
+    @property
     def executions(self) -> int:
         """How often a label with this event may be executed under one charge."""
-        number: int = getattr(self, "count", getattr(self, "iterations", 1))
+        number: int = 1 if self.counted is None else getattr(self, self.counted)
         return number
 
 

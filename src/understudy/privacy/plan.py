@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any
 
 from understudy.errors import InputError
-from understudy.privacy import accounting
+from understudy.privacy import accounting, losses
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Event, from_json, to_json
 
-_QUICK = 10 * accounting.INTERVAL  # grid on which the root is looked for first
+_QUICK = 10 * losses.INTERVAL  # grid on which the root is looked for first
 _NEAR, _FAR = 1e-3, math.log(4)  # how far from there it is looked for next, and at most in one step, in logarithms
 _HAIR = 4e-6  # how exactly it is found
 
@@ -105,7 +105,7 @@ def smallest_noise_multiplier(
     if fixed and accounting.epsilon(fixed, guarantee.delta) >= guarantee.epsilon:
         raise InputError("The other events alone cost more than the guarantee: give them less, or ask for more.")
 
-    def excess(noise: float, interval: float = accounting.INTERVAL) -> float:
+    def excess(noise: float, interval: float = losses.INTERVAL) -> float:
         cost = accounting.epsilon((*fixed, event_factory(noise)), guarantee.delta, interval)
         return min(cost, 1e6) - guarantee.epsilon
 

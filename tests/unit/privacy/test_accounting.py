@@ -4,6 +4,7 @@ import mpmath
 import pytest
 
 from understudy.errors import InputError
+from understudy.privacy import losses
 from understudy.privacy.accounting import (
     concentrated_epsilon,
     delta,
@@ -11,8 +12,6 @@ from understudy.privacy.accounting import (
     gaussian_epsilon,
     gaussian_log_delta,
     gaussian_mu,
-    loss_delta,
-    loss_epsilon,
     renyi_at,
     renyi_curve,
     renyi_epsilon,
@@ -61,7 +60,7 @@ def test_gaussians_compose_to_one_gaussian():
 
 def test_the_closed_form_agrees_with_the_privacy_loss_distribution():
     events = (Gaussian(3.0, 4), Gaussian(6.0, 2))
-    assert loss_epsilon(events, 1e-6) == pytest.approx(epsilon(events, 1e-6), rel=1e-3)
+    assert losses.epsilon(events, 1e-6, losses.INTERVAL) == pytest.approx(epsilon(events, 1e-6), rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +82,9 @@ def test_epsilon_grows_with_iterations_rate_windows_and_with_less_noise(better, 
 
 def test_one_window_per_unit_is_poisson_sampling():
     mixture = MixtureOfGaussians(0.05, 2.0, 1, 200)
-    assert loss_epsilon((mixture,), 1e-6) == pytest.approx(loss_epsilon((SGD,), 1e-6), rel=2e-3)
+    assert losses.epsilon((mixture,), 1e-6, losses.INTERVAL) == pytest.approx(
+        losses.epsilon((SGD,), 1e-6, losses.INTERVAL), rel=2e-3
+    )
 
 
 def test_capped_windows_agree_with_the_library_point_by_point():
@@ -97,7 +98,7 @@ def test_capped_windows_agree_with_the_library_point_by_point():
         value_discretization_interval=1e-3,
         use_connect_dots=True,
     ).self_compose(300)
-    ours = loss_epsilon((MixtureOfGaussians(0.1, 20.0, 3, 300),), 1e-6)
+    ours = losses.epsilon((MixtureOfGaussians(0.1, 20.0, 3, 300),), 1e-6, losses.INTERVAL)
     assert ours == pytest.approx(theirs.get_epsilon_for_delta(1e-6), rel=2e-3)
 
 
@@ -108,7 +109,7 @@ def test_every_window_always_is_a_gaussian_with_k_times_the_reach():
 
 def test_the_privacy_loss_distribution_is_never_above_renyi():
     for event in (SGD, SubsampledGaussian(0.01, 1.0, 1000), MixtureOfGaussians(0.02, 3.0, 3, 200)):
-        assert loss_epsilon((event,), 1e-6) <= renyi_epsilon(renyi_curve((event,)), 1e-6) * 1.001
+        assert losses.epsilon((event,), 1e-6, losses.INTERVAL) <= renyi_epsilon(renyi_curve((event,)), 1e-6) * 1.001
 
 
 def test_renyi_interpolation_between_whole_orders_is_an_upper_bound():
@@ -206,9 +207,30 @@ def test_a_delta_of_zero_is_refused():
 
 
 def test_the_privacy_loss_of_delta_is_an_upper_bound_for_a_gaussian():
-    assert loss_delta((Gaussian(2.0),), 1.0) >= math.exp(gaussian_log_delta(0.5, 1.0))
+    for side in losses.mixture_loss(1.0, 2.0, 1, losses.INTERVAL):
+        assert side.delta(1.0) >= math.exp(gaussian_log_delta(0.5, 1.0))
 
 
 @pytest.mark.parametrize("price", [1.0, 1e3, 1e9, 1e100, 1e300])
 def test_a_single_gaussian_costs_what_it_was_bought_for_however_much_that_is(price):
     assert gaussian_epsilon(gaussian_mu(price, 1e-6), 1e-6) == pytest.approx(price, rel=1e-6)
+
+
+def test_equal_events_cost_as_much_as_one_that_counts_them():
+    for one, five in ((SGD, SubsampledGaussian(0.05, 2.0, 1000)), (PureDP(0.1), PureDP(0.1, 5))):
+        assert epsilon([one] * 5, 1e-6) == epsilon([five], 1e-6)
+    assert epsilon([ApproximateDP(0.1, 1e-8)] * 2, 1e-6) > epsilon([ApproximateDP(0.1, 1e-8)], 1e-6)
+
+
+@pytest.mark.parametrize("failure", [0.0, 5e-7])
+def test_what_is_known_by_its_guarantee_alone_costs_what_its_loss_distribution_costs(failure):
+    one = ApproximateDP(0.25, failure)
+    for events in ((PureDP(0.3, 2),), (SGD, Gaussian(6.0))):
+        whole = losses.epsilon((*events, one), 1e-6, losses.INTERVAL)
+        assert losses.epsilon(events, 1e-6, losses.INTERVAL, one) == pytest.approx(whole, rel=1e-3)
+
+
+def test_a_coarser_grid_costs_more_and_hardly_more():
+    for event in (SGD, MixtureOfGaussians(0.02, 3.0, 24, 500), MixtureOfGaussians(0.3, 9.0, 4, 100)):
+        fine, coarse = (losses.epsilon((event,), 1e-6, interval) for interval in (1e-4, 1.6e-3))
+        assert fine * (1 - 1e-6) <= coarse <= fine * 1.01
