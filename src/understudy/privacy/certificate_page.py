@@ -1,8 +1,7 @@
-"""One page about a certificate for a regulator, as Markdown or HTML, in the words regulators use.
+"""One page about a certificate for a regulator, as Markdown or HTML: a pure function of the certificate.
 
-The vocabulary follows NIST SP 800-226 (privacy unit, privacy loss parameters, trust model, hazards) and the
-headings of a data protection impact assessment (GDPR Article 35(7)). The page adds nothing to the certificate: it is
-a pure function of it.
+The words are those of NIST SP 800-226 (privacy unit, privacy loss parameters, trust model, hazards), the headings those
+of a data protection impact assessment (GDPR Article 35(7)).
 """
 
 import base64
@@ -10,45 +9,13 @@ import hashlib
 import html
 import math
 from collections.abc import Mapping, Sequence
+from importlib.resources import files
 
 from understudy.privacy import canonical
 from understudy.privacy.budget import at_most
 from understudy.privacy.certificate import Certificate
 from understudy.privacy.keys import fingerprint
 
-_STYLE = """
-:root { color-scheme: light dark; --page: #fff; --ink: #1a1a1d; --muted: #55555c; --rule: #cfccc6; --soft: #f4f2ee;
-  --good: #00563f; --good-soft: #e3f2ec; --bad: #a3211a; --bad-soft: #fbe9e7; }
-@media screen and (prefers-color-scheme: dark) { :root { --page: #17171a; --ink: #ececef; --muted: #a9a9b2;
-  --rule: #3a3a41; --soft: #222227; --good: #8fe0c0; --good-soft: #15302a; --bad: #ff9d94; --bad-soft: #3a1c1a; } }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--page); color: var(--ink);
-  font: 14px/1.45 system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", Arial, sans-serif; }
-main { max-width: 56rem; margin: 0 auto; padding: 2rem 1.25rem 2.5rem; }
-header { display: flex; justify-content: space-between; align-items: flex-start; gap: 1.5rem; }
-header div { flex: 1; min-width: 0; }
-.kind { margin: 0; color: var(--muted); font-size: .8rem; letter-spacing: .09em; text-transform: uppercase; }
-h1 { margin: .1rem 0 .6rem; font: 600 1.9rem/1.15 Georgia, "Liberation Serif", serif; overflow-wrap: anywhere; }
-h2 { margin: 0 0 .3rem; padding-bottom: .15rem; border-bottom: 1px solid var(--rule); font-size: .98rem; }
-.status { margin: 0; padding: .55rem .8rem; border-left: 4px solid var(--good); background: var(--good-soft); }
-.not { border-color: var(--bad); background: var(--bad-soft); font-weight: 600; }
-figure { flex: none; width: 8.6rem; margin: 0; }
-figure svg { display: block; width: 100%; height: auto; background: #fff; }
-figcaption { margin-top: .3rem; color: var(--muted); font-size: .68rem; line-height: 1.3; overflow-wrap: anywhere; }
-code { font: .95em ui-monospace, "SF Mono", Menlo, Consolas, "Liberation Mono", monospace; }
-table { border-collapse: collapse; width: 100%; }
-th, td { padding: .14rem .8rem .14rem 0; text-align: left; vertical-align: top; overflow-wrap: anywhere; }
-th { width: 11rem; color: var(--muted); font-weight: 500; }
-.issue { margin-top: .9rem; padding: .5rem .8rem; background: var(--soft); }
-.columns { columns: 2; column-gap: 2rem; } .columns th { width: 8.2rem; }
-.columns section { padding-top: 1rem; break-inside: avoid; }
-ul { margin: .2rem 0; padding-left: 1.1rem; } li { margin-bottom: .12rem; overflow-wrap: anywhere; }
-@media screen and (max-width: 44rem) { header { display: block; } figure { width: 10rem; margin-top: 1rem; }
-  .columns { columns: 1; } th, td { display: block; width: auto; padding: 0; } td { margin-bottom: .45rem; } }
-@page { size: A4; margin: 11mm; }
-@media print { html { font-size: 8.2pt; } body { font-size: 7.8pt; line-height: 1.25; }
-  main { max-width: none; padding: 0; } .columns section { padding-top: .7rem; } figure { width: 28mm; } }
-"""
 _VALIDITY = (
     "The guarantee does not expire. It covers the files whose hashes certificate.json lists, unchanged, and whatever "
     "is computed from them. Further releases of the same population add to epsilon; its ledger adds them up."
@@ -71,20 +38,21 @@ def to_markdown(certificate: Certificate) -> str:
 
 def to_html(certificate: Certificate) -> str:
     """The page as one HTML file, a sheet of paper long, without scripts or links to anywhere."""
-    title = html.escape(f"Privacy certificate: {certificate.population}")
-    mark = "status" if certificate.is_private else "status not"
     import segno
 
+    title = html.escape(f"Privacy certificate: {certificate.population}")
+    mark = "status" if certificate.is_private else "status not"
+    style = files("understudy.privacy").joinpath("certificate.css").read_text(encoding="utf-8")
     digest = canonical.sha256(certificate.dumps())
     code = segno.make(f"sha256:{digest}", error="m", micro=False).svg_inline(border=2, omitsize=True)
-    policy = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+    policy = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     sections = "".join(_html_section(*section) for section in _sections(certificate))
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
         f"style-src 'sha256-{policy}'; base-uri 'none'; form-action 'none'\">"
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{title}</title><style>{_STYLE}</style></head><body><main>"
+        f"<title>{title}</title><style>{style}</style></head><body><main>"
         f'<header><div><p class="kind">Privacy certificate</p><h1>{html.escape(certificate.population)}</h1>'
         f'<p class="{mark}">{html.escape(_headline(certificate))}</p></div>'
         f'<figure role="img" aria-label="QR code of the hash of this certificate">{code}'
@@ -139,12 +107,12 @@ def _sections(certificate: Certificate) -> tuple[Section, ...]:
         ("Public inputs", inputs or "none besides the schema"),
     ]
     counted = ", identifier or row count" if certificate.hides_presence else " or identifier"
-    proportionate = [
+    proportionate = (
         f"The recipient gets synthetic series or a model of the population; no original series{counted} leaves the "
         "holder.",
         "The privacy budget of the population is limited in advance and every use of it is recorded before data is "
         f"read (ledger '{certificate.ledger.get('name')}', run {certificate.ledger.get('run')}).",
-    ]
+    )
     departures = [
         *(f"Departure from the rules, by name: {name} ({reason})" for name, reason in certificate.overrides.items()),
         *(f"Ledger: {sentence}" for sentence in certificate.amendments),

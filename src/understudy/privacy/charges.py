@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict, Unpack
 
 import pydantic
 
@@ -109,44 +109,6 @@ def _renyi_room(guarantee: Guarantee, order: float) -> float:
     return guarantee.epsilon - math.log1p(-1 / order) + math.log(guarantee.delta * order) / (order - 1)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Facts:
-    """What the first row of a ledger states; the types hold whichever program wrote the file."""
-
-    identity: str
-    name: str
-    unit: str
-    epsilon: canonical.Number
-    delta: float
-    max_runs: int
-    composition: str
-    population: int | None
-    reproduction: str | None
-
-    @classmethod
-    def new(
-        cls,
-        name: str,
-        unit_sentence: str,
-        guarantee: Guarantee,
-        *,
-        max_runs: int = 1,
-        composition: str = "basic",
-        population: int | None = None,
-        reproduction: str | None = None,
-    ) -> "Facts":
-        """Return the facts of a new ledger."""
-        require_argument(guarantee, Guarantee, "guarantee", "Write Guarantee(1.0, 1e-6).")
-        require_argument(max_runs, int, "max_runs", "Write max_runs=5.")
-        require_argument(population, int | None, "population", "Write population=10000.")
-        check_delta(guarantee.delta, population, reproduction=reproduction)
-        Composition(kind=composition, guarantee=guarantee, max_runs=max_runs)
-        return cls(
-            identity=uuid.uuid4().hex, name=name, unit=unit_sentence, epsilon=guarantee.epsilon, delta=guarantee.delta,
-            max_runs=max_runs, composition=composition, population=population, reproduction=reproduction,
-        )  # fmt: skip
-
-
 class Options(TypedDict, total=False):
     """Options of a new ledger, which `Ledger.create` and `Ledger.in_memory` take.
 
@@ -161,6 +123,40 @@ class Options(TypedDict, total=False):
     composition: str
     population: int | None
     reproduction: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What the first row of a ledger states; the types hold whichever program wrote the file."""
+
+    identity: str
+    name: str
+    unit: str
+    epsilon: canonical.Number
+    delta: float
+    max_runs: int
+    composition: str
+    population: int | None
+    reproduction: str | None
+
+    def __post_init__(self) -> None:
+        check_delta(self.delta, self.population, reproduction=self.reproduction)
+        Composition(kind=self.composition, guarantee=self.guarantee, max_runs=self.max_runs)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The budget before it was raised."""
+        return Guarantee(self.epsilon, self.delta)
+
+    @classmethod
+    def new(cls, name: str, unit_sentence: str, guarantee: Guarantee, **options: Unpack[Options]) -> "Facts":
+        """Return the facts of a new ledger."""
+        chosen: Options = {"max_runs": 1, "composition": "basic", "population": None, "reproduction": None, **options}
+        require_argument(guarantee, Guarantee, "guarantee", "Write Guarantee(1.0, 1e-6).")
+        require_argument(chosen["max_runs"], int, "max_runs", "Write max_runs=5.")
+        require_argument(chosen["population"], int | None, "population", "Write population=10000.")
+        stated = {"epsilon": guarantee.epsilon, "delta": guarantee.delta, **chosen}
+        return cls(identity=uuid.uuid4().hex, name=name, unit=unit_sentence, **stated)
 
 
 def declared(schema: "Schema") -> dict[str, Any]:
@@ -227,23 +223,29 @@ class Entry:
 NOT_COVERED = "not private, covered by no guarantee"  # how the label of such a run ends
 _Amount, _Count = Annotated[canonical.Number, pydantic.Field(ge=0)], Annotated[int, pydantic.Field(ge=0)]
 _PRICE = {"epsilon": _Amount, "delta": _Amount, "amount": _Amount}
-_FORGOTTEN = {"forgotten_sequence": int, "forgotten_head": str, "runs": _Count, "amount": _Amount}
 _FIELDS: dict[str, dict[str, Any]] = {  # of the body of each kind of row, besides `recorded_at`
     "charge": {"run": int, "label": str, "plan": dict[str, Any], "secure_noise": bool, **_PRICE},
     "executed": {"run": int, "label": str, "total": int},
     "resumed": {"run": int, "secure_noise": bool},  # a run is handed out again
     "raised": {"epsilon": _Amount, "max_runs": Annotated[int, pydantic.Field(ge=1)], "reason": str},  # the last holds
-    "adopted": {**_FORGOTTEN, "reason": str},  # a person went on with an older copy; what the newer had spent is spent
+    # a person went on with an older copy; what the newer had spent is spent
+    "adopted": {
+        "forgotten_sequence": int,
+        "forgotten_head": str,
+        "releases": tuple[str, ...],
+        "runs": _Count,
+        "amount": _Amount,
+        "reason": str,
+    },
     "moved": {"place": str},  # closed here: the ledger goes on at that place
     "arrived": {"place": str},  # and this is the place
 }
-_OPTIONAL: dict[str, dict[str, Any]] = {"adopted": {"releases": (tuple[str, ...], ())}}  # rows of 0.2 have them
 
 
 @cache
 def _model(kind: str) -> type[pydantic.BaseModel]:
     typed: dict[str, Any] = {name: (type_, ...) for name, type_ in {**_FIELDS[kind], "recorded_at": str}.items()}
-    return pydantic.create_model(kind, **typed, **_OPTIONAL.get(kind, {}))
+    return pydantic.create_model(kind, **typed)
 
 
 def check_rows(rows: tuple[Row, ...]) -> None:
@@ -277,7 +279,7 @@ def require_open(rows: Sequence[Row], place: str) -> None:
 
 def adopted_heads(rows: Sequence[Row]) -> set[str]:
     """Heads of releases that the ledger has forgotten and that were counted as spent."""
-    return {head for row in rows if row.kind == "adopted" for head in row.body.get("releases", ())}
+    return {head for row in rows if row.kind == "adopted" for head in row.body["releases"]}
 
 
 def _parsed(row: Row) -> dict[str, Any]:
@@ -386,11 +388,10 @@ def entry_of(row: Row, rows: tuple[Row, ...]) -> Entry:
 def composition_of(facts: Facts, rows: Sequence[Row]) -> Composition:
     """Returns the rule by which runs add up, with the budget as it was last raised."""
     raised = next((row.body for row in reversed(rows) if row.kind == "raised"), None)
-    first = Guarantee(facts.epsilon, facts.delta)
     if raised is None:
-        return _composition(facts.composition, first, facts.max_runs, None)
-    runs = int(raised["max_runs"])
-    return _composition(facts.composition, Guarantee(float(raised["epsilon"]), _delta(facts, runs)), runs, first)
+        return _composition(facts.composition, facts.guarantee, facts.max_runs, None)
+    now = Guarantee(float(raised["epsilon"]), _delta(facts, raised["max_runs"]))
+    return _composition(facts.composition, now, raised["max_runs"], facts.guarantee)
 
 
 @lru_cache(maxsize=64)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
 from understudy.errors import InputError, UnsupportedEvent
+from understudy.privacy import canonical
 
 Relation = Literal["add-or-remove", "values"]
 _WHOLE = ("count", "iterations", "max_windows")
@@ -145,17 +146,13 @@ def from_json(body: Any) -> Event:
             f"Unknown event type {name!r}: expected one of {', '.join(_TYPES)}. "
             "It may come from a newer version; upgrade to read it."
         )
+    stated = {key: value for key, value in body.items() if key != "type"}
     known = {field.name for field in fields(_TYPES[name])}
-    if (set(body) - {"type"}) | (known & {"relation"}) != known:
-        raise UnsupportedEvent(f"Event {name} must have exactly the fields {', '.join(sorted(known))}.")
-    return _TYPES[name](**{key: _parsed(key, value) for key, value in body.items() if key != "type"})
-
-
-def _parsed(key: str, value: Any) -> Any:
-    if key == "one_vote":
-        return bool(value)
-    if key in ("reason", "relation"):
-        return str(value)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise UnsupportedEvent(f"Event field '{key}' must be a number.")
-    return value
+    try:
+        if set(stated) | (known & {"relation"}) != known:
+            raise ValueError
+        return canonical.typed(_TYPES[name], stated)
+    except ValueError as problem:
+        raise UnsupportedEvent(
+            f"Event {name} must have exactly the fields {', '.join(sorted(known))}, with numbers of a mechanism."
+        ) from problem

@@ -1,12 +1,8 @@
 """The budget of one protected population: charge first, then read data; refuse when it is spent.
 
-A ledger outlives runs. Refitting next month on new data of the same people is a new charge to the same
-ledger, because their old and new series are read by releases that can be held side by side.
-
-The registry of this computer keeps the newest row of every ledger and the number of its charges, so that a file
-replaced by an older copy of itself is refused here. On another computer certificates tell: they carry the number of
-their charge and the head of the ledger's hash chain. A ledger that does not contain a release in a folder beside it is
-refused, and `Ledger.knows` says whether it contains any other.
+The registry of this computer keeps the newest row of every ledger, so that a file replaced by an older copy of itself
+is refused here. On another computer certificates tell: they carry the head of the ledger's hash chain. A ledger that
+does not contain a release in a folder beside it is refused, and `Ledger.knows` says whether it contains any other.
 """
 
 import html
@@ -45,8 +41,7 @@ _ROWS_SHOWN = 10
 class Ledger:
     """Append-only account of everything that was done to one population's data.
 
-    **Privacy**: the file holds declared facts and plans only. No row count, no hash of the data, nothing
-    that was computed from a private table; it may be shown to anybody.
+    **Privacy**: the file holds declared facts and plans only, nothing computed from a private table.
 
     Example:
         >>> from understudy.privacy.events import Gaussian
