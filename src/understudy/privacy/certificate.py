@@ -36,6 +36,8 @@ _NOT_ALWAYS = (
 )  # fields that are written only where they say something
 _VERSIONED = ("understudy", "dp-accounting", "opendp", "cryptography", "numpy", "scipy")
 _TOLERANCE = 0.01
+MAX_BYTES = 600_000  # of a certificate: a thousand events and two thousand files have room
+MAX_PARTIES = 100
 _PROTECTING = ("entity", "event")  # kinds of units that protect a person
 ADJACENCIES: Mapping[Relation, str] = {
     "add-or-remove": (
@@ -190,6 +192,7 @@ class Certificate:
     @classmethod
     def loads(cls, text: str) -> "Certificate":
         """Reads the text that `dumps` wrote."""
+        _require_size(len(text))
         try:
             body = canonical.loads(text)
         except ValueError as problem:
@@ -211,9 +214,18 @@ class Certificate:
         if not target.is_file():  # devices may have no end
             raise unreadable
         try:
+            _require_size(target.stat().st_size)
             return cls.loads(target.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as problem:
             raise unreadable from problem
+
+
+def _require_size(number: int) -> None:
+    if number > MAX_BYTES:
+        raise CertificateError(
+            f"A certificate of at most {MAX_BYTES:,} bytes is expected: this one is larger than any that is issued. Do "
+            "not rely on it."
+        )
 
 
 def signed_bytes(certificate: Certificate) -> bytes:
@@ -410,6 +422,8 @@ def verify(
     trusted_keys = None if trusted_keys is None else tuple(trusted_keys)
     trusted = keys.trusted() if trusted_keys is None else trusted_keys
     checks.append(_check_signer(certificate.signer, trusted, certificate.issued))
+    if len(certificate.parties) > MAX_PARTIES:
+        return [*checks, Check("parties", False, f"at most {MAX_PARTIES} are expected. Do not rely on it.")]
     message = cosigned_bytes(certificate) if certificate.parties else b""
     return checks + [_check_party(entry, message, trusted, certificate.issued) for entry in certificate.parties]
 

@@ -151,12 +151,13 @@ class Facts:
     @classmethod
     def new(cls, name: str, unit_sentence: str, guarantee: Guarantee, **options: Unpack[Options]) -> "Facts":
         """Return the facts of a new ledger."""
-        chosen: Options = {"max_runs": 1, "composition": "basic", "population": None, "reproduction": None, **options}
+        usual = {"max_runs": 1, "composition": "basic", "population": None, "reproduction": None}
+        chosen: dict[str, Any] = {**usual, **options}
         require_argument(guarantee, Guarantee, "guarantee", "Write Guarantee(1.0, 1e-6).")
         require_argument(chosen["max_runs"], int, "max_runs", "Write max_runs=5.")
         require_argument(chosen["population"], int | None, "population", "Write population=10000.")
-        stated = {"epsilon": guarantee.epsilon, "delta": guarantee.delta, **chosen}
-        return cls(identity=uuid.uuid4().hex, name=name, unit=unit_sentence, **stated)
+        chosen |= {"epsilon": guarantee.epsilon, "delta": guarantee.delta}
+        return cls(identity=uuid.uuid4().hex, name=name, unit=unit_sentence, **chosen)
 
 
 def declared(schema: "Schema") -> dict[str, Any]:

@@ -75,7 +75,7 @@ class Loss:
     @cached_property
     def losses(self) -> Floats:
         """All losses, rising."""
-        return (self.lowest + np.arange(len(self.mass))) * self.interval
+        return (self.lowest + np.arange(len(self.mass), dtype=np.float64)) * self.interval
 
     @cached_property
     def _tails(self) -> tuple[Floats, Floats]:
@@ -306,4 +306,4 @@ def _spread(losses: Floats, mass: Floats, interval: float) -> Loss:
     places = (below - lowest).astype(np.int64)
     size = int(places.max()) + 2
     spread = np.bincount(places, mass * (1 - share), size) + np.bincount(places + 1, mass * share, size)
-    return Loss(interval, lowest, spread, max(0.0, 1.0 - float(spread.sum())))
+    return Loss(interval, lowest, np.asarray(spread, dtype=np.float64), max(0.0, 1.0 - float(spread.sum())))

@@ -10,7 +10,7 @@ from understudy.errors import CertificateError, InputError
 from understudy.privacy import keys
 from understudy.privacy.accounting import check_workload
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.certificate import Certificate, issue, recompute, sign, verify
+from understudy.privacy.certificate import MAX_BYTES, MAX_PARTIES, Certificate, issue, recompute, sign, verify
 from understudy.privacy.events import (
     DiscreteGaussian,
     MixtureOfGaussians,
@@ -99,6 +99,20 @@ def test_verify_refuses_more_deltas_than_anybody_issues(certificate):
     (answer,) = [check for check in answers if check.name == "epsilon"]
     assert not answer.ok
     assert "deltas" in answer.detail
+
+
+@pytest.mark.parametrize("field", ["population", "labels", "parties"])
+def test_a_certificate_longer_than_any_that_is_issued_is_refused_unread(certificate, field):
+    longer = {"population": "x" * MAX_BYTES, "labels": ("x",) * MAX_BYTES, "parties": ({},) * MAX_BYTES}
+    text = replace(certificate, **{field: longer[field]}).dumps()
+    with pytest.raises(CertificateError, match="at most 600,000 bytes"):
+        Certificate.loads(text)
+
+
+def test_more_parties_than_any_release_has_are_refused_before_a_signature_is_checked(certificate, monkeypatch):
+    crowd = replace(certificate, parties=({"party": "x", "signer": "0" * 64},) * (MAX_PARTIES + 1))
+    monkeypatch.setattr("understudy.privacy.certificate._check_party", None)
+    assert [check.name for check in verify(crowd, None, ()) if not check.ok][-1] == "parties"
 
 
 def test_a_deep_certificate_is_refused_from_its_text_on(certificate):
