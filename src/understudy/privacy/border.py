@@ -1,8 +1,7 @@
 """Sums over units, clipped and exact: all that `Grant.release` adds noise to.
 
-A statistic is a public shape, a public bound, and a function from a panel to contributions. Here every unit's vector is
-scaled to at most the bound and added up in whole multiples of a public step. Whatever the function computes, adding or
-removing one unit moves the integers by at most bound / step: docs/claims/border.md.
+Every unit's vector is scaled to at most the bound and added up in whole multiples of a public step. Whatever a
+statistic computes, adding or removing one unit moves the integers by at most bound / step: docs/claims/border.md.
 """
 
 import math

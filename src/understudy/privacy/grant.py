@@ -1,7 +1,7 @@
 """The one border: private statistics become public here and nowhere else, under a charge already paid.
 
-A `Grant` is what a ledger hands out after it has durably written a charge. Each method checks that its label
-was charged and is not executed more often than charged, writes the execution down, and only then adds noise.
+Each method of a `Grant` checks that its label was charged and is not executed more often than charged, writes the
+execution down, and only then adds noise.
 """
 
 import math
@@ -85,9 +85,9 @@ class Grant:
     @property
     def arithmetic(self) -> dict[str, str]:
         """How the answers to each label are computed: exact, or idealised where the proof has real numbers."""
-        kinds = {entry.label: isinstance(entry.event, EXACT) for entry in self.plan.entries}
         counted = self._counted - self._chosen
-        return {label: "exact" if exact or label in counted else "idealised" for label, exact in kinds.items()}
+        exact = {entry.label for entry in self.plan.entries if isinstance(entry.event, EXACT)} | counted
+        return {entry.label: "exact" if entry.label in exact else "idealised" for entry in self.plan.entries}
 
     def remaining(self, label: str) -> int:
         """How often `label` may still be executed."""
@@ -100,7 +100,7 @@ class Grant:
 
         **Privacy**: every unit is clipped here, whatever the statistic computes; docs/claims/border.md.
         """
-        return self._noised(statistic, private, lambda total, step: total)
+        return self._noised(statistic, private)
 
     def distances(
         self, statistic: Statistic, private: Private, expected: Sequence[NDArray[np.float64]]
@@ -123,7 +123,7 @@ class Grant:
         self,
         statistic: Statistic,
         private: Private,
-        measured: Callable[[NDArray[np.int64], float], NDArray[np.int64]],
+        measured: Callable[[NDArray[np.int64], float], NDArray[np.int64]] = lambda total, step: total,
     ) -> NDArray[np.float64]:
         event = self._sum_event(statistic.label)
         if type(private) not in (PrivateSeries, Given, Listed):  # another could leave the clip out of its total

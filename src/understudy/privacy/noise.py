@@ -1,8 +1,7 @@
 """Where all privacy noise and every private coin comes from: an AES-CTR keystream, and OpenDP's discrete samplers.
 
-A statistical generator such as numpy's has a state that a few outputs reveal; subtracting predictable noise undoes the
-guarantee. Here the noise is as hard to predict as AES-128 is to break. Normals are made in double precision from 53-bit
-uniforms and used for gradients alone; integers go through OpenDP's exact discrete samplers.
+A few outputs of a statistical generator reveal its state, and subtracting predictable noise undoes the guarantee.
+Normals are made in double precision from 53-bit uniforms and used for gradients alone; integers are exact.
 """
 
 import hashlib
@@ -72,12 +71,8 @@ def _checked(scale: float) -> float:
 class NoiseSource:
     """Draws noise; made only by `secure()`, or for tests by `seeded()` and `constant()`.
 
-    Thread-safe. A forked child gets a key of its own. There is no way to read, copy or save the state:
-    a holder of the state could subtract the noise.
-
-    Example:
-        >>> NoiseSource.secure().normal(scale=2.0, size=3).shape
-        (3,)
+    Thread-safe. A forked child gets a key of its own. The state can't be read, copied or saved: who has it could
+    subtract the noise.
     """
 
     def __init__(self, *, seed: int | None, constant: float | None) -> None:
@@ -118,10 +113,8 @@ class NoiseSource:
         """Independent N(0, scale²) in double precision; about ten nanoseconds each."""
         if not 0 <= scale < math.inf:
             raise InputError(f"A noise scale must be finite and not negative, got {scale}.")
-        flat = np.empty(int(np.prod(size)), dtype=np.float64)
-        if self._constant is not None:
-            flat.fill(self._constant)
-        else:
+        flat = np.full(int(np.prod(size)), self._constant or 0.0)
+        if self._constant is None:
             with self._lock:
                 self._fill_normals(flat)
         flat *= scale
@@ -211,11 +204,8 @@ class NoiseSource:
     def __repr__(self) -> str:
         return f"NoiseSource({self.description})"
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("A NoiseSource can't be copied or saved: its state would undo the noise. Make a new one.")
-
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        self.__reduce__()
+        raise TypeError("A NoiseSource can't be copied or saved: its state would undo the noise. Make a new one.")
 
 
 def _rekey_after_fork() -> None:

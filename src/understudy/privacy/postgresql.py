@@ -8,21 +8,19 @@ disk; a connection lost before the answer is an error, and no grant exists.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from understudy.errors import InputError, LedgerError
 from understudy.extras import naming_extras
 from understudy.privacy import store
-from understudy.privacy.store import Stored
+from understudy.privacy.store import Queries, Session, Stored
 
 if TYPE_CHECKING:
     import psycopg
 
 SCHEMES = ("postgresql", "postgres")
 _LOCK = "SELECT pg_advisory_lock(hashtextextended('understudy ' || %s, 0))"  # before the transaction takes its snapshot
-_ENTRIES = "SELECT sequence, kind, body, hash FROM understudy.entries WHERE population = %s AND sequence > %s"
 _MIGRATIONS = (  # each is applied once, in this order; one that was published is never changed
     """
 CREATE TABLE understudy.ledgers (population TEXT PRIMARY KEY, facts TEXT NOT NULL, written BIGINT NOT NULL DEFAULT 0);
@@ -59,7 +57,16 @@ CREATE TRIGGER entries_kept BEFORE UPDATE OR DELETE OR TRUNCATE ON understudy.en
 CREATE TRIGGER entries_next BEFORE INSERT ON understudy.entries FOR EACH ROW EXECUTE FUNCTION understudy.next_entry();
 """,
 )
-_TRIGGERS = {"ledgers_count", "ledgers_kept", "entries_kept", "entries_next"}
+_QUERIES = Queries(
+    facts="SELECT facts FROM understudy.ledgers WHERE population = %s",
+    rows="SELECT sequence, kind, body, hash FROM understudy.entries WHERE population = %s AND sequence > %s "
+    "ORDER BY sequence",
+    written="SELECT written FROM understudy.ledgers WHERE population = %s",
+    insert="INSERT INTO understudy.entries VALUES (%s, %s, %s, %s, %s)",
+    structure="SELECT tgname FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid JOIN pg_namespace ON "
+    "pg_namespace.oid = relnamespace WHERE nspname = 'understudy' AND NOT tgisinternal AND tgenabled = 'O'",
+    expected=frozenset({"ledgers_count", "ledgers_kept", "entries_kept", "entries_next"}),
+)
 _RIGHTS = {
     "reader": "GRANT USAGE ON SCHEMA understudy TO {0}; GRANT SELECT ON ALL TABLES IN SCHEMA understudy TO {0}",
     "charger": "GRANT INSERT ON understudy.entries TO {0}",  # on top of a reader's
@@ -69,37 +76,6 @@ _RIGHTS = {
 def is_url(place: object) -> bool:
     """Whether a ledger's place is a PostgreSQL database."""
     return isinstance(place, str) and urlsplit(place).scheme in SCHEMES
-
-
-@dataclass(frozen=True)
-class PostgresSession:
-    """An open transaction on one population."""
-
-    connection: "psycopg.Connection[Any]"
-    population: str
-
-    def facts(self) -> list[str]:
-        query = "SELECT facts FROM understudy.ledgers WHERE population = %s"
-        return [facts for (facts,) in self.connection.execute(query, (self.population,))]
-
-    def rows(self, after: int) -> list[Stored]:
-        return self.connection.execute(f"{_ENTRIES} ORDER BY sequence", (self.population, after)).fetchall()
-
-    def written(self) -> int:
-        query = "SELECT written FROM understudy.ledgers WHERE population = %s"
-        (number,) = self.connection.execute(query, (self.population,)).fetchone() or (0,)
-        return int(number)
-
-    def is_sound(self) -> bool:
-        """Whether every trigger is there and at work."""
-        found = self.connection.execute(
-            "SELECT tgname FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid JOIN pg_namespace ON "
-            "pg_namespace.oid = relnamespace WHERE nspname = 'understudy' AND NOT tgisinternal AND tgenabled = 'O'"
-        )
-        return {name for (name,) in found} == _TRIGGERS
-
-    def insert(self, row: Stored) -> None:
-        self.connection.execute("INSERT INTO understudy.entries VALUES (%s, %s, %s, %s, %s)", (self.population, *row))
 
 
 class Postgres:
@@ -118,7 +94,7 @@ class Postgres:
 
     def exists(self) -> bool:
         with _connected(self._url) as connection:
-            return _version(connection) > 0 and bool(PostgresSession(connection, self.population).facts())
+            return _version(connection) > 0 and bool(Session(connection, _QUERIES, (self.population,)).facts())
 
     def require_free(self) -> None:
         """Refuses a ledger that exists, and a role that does not own the tables, which it makes at first."""
@@ -132,17 +108,17 @@ class Postgres:
         """A new ledger with these rows, in one transaction."""
         self.require_free()
         with self._transaction("SERIALIZABLE") as connection:
-            session = PostgresSession(connection, self.population)
+            session = Session(connection, _QUERIES, (self.population,))
             connection.execute("INSERT INTO understudy.ledgers VALUES (%s, %s)", (self.population, facts))
             for row in rows:
                 session.insert(row)
 
     @contextmanager
-    def session(self, *, write: bool) -> Iterator[PostgresSession]:
+    def session(self, *, write: bool) -> Iterator[Session]:
         """One transaction; a writer has waited for all others of the same population."""
         with self._transaction("SERIALIZABLE" if write else "REPEATABLE READ READ ONLY", lock=write) as connection:
             _require_version(connection, self._shown)
-            yield PostgresSession(connection, self.population)
+            yield Session(connection, _QUERIES, (self.population,))
 
     @contextmanager
     def _transaction(self, isolation: str, *, lock: bool = True) -> Iterator["psycopg.Connection[Any]"]:

@@ -1,9 +1,8 @@
 """Public facts that a schema's author does not know, bought one purchase at a time.
 
-A purchase checks what it can without the table, names its price as a spending plan, reads what its answer needs
-(private; nothing is computed across units), and answers under a grant with a schema in which the fact is declared.
-What constraints say is public and corrects an answer for free. Every unit enters with one value of its own, so its
-influence does not grow with the length of its series.
+A purchase checks what it can without the table, names its price, reads what its answer needs (private; nothing is
+computed across units), and answers under a grant with a schema in which the fact is declared. Every unit enters with
+one value of its own. What constraints say is public and corrects an answer for free.
 """
 
 import math
@@ -90,7 +89,6 @@ class BuyBounds:
 
     @property
     def label(self) -> str:
-        """How the ledger calls the charge."""
         return f"bounds of {', '.join(self.columns)}"
 
     def check(self, schema: Schema, guarantee: Guarantee) -> None:
@@ -135,11 +133,12 @@ class BuyBounds:
 
     def bounds_of(self, column: str, grid: NDArray[np.float64], grant: Grant, table: Table) -> Interval:
         """Return (low, high) with low below high; the grid's ends if the two noisy quantiles meet."""
-        label, empty = f"bounds of {column}", np.zeros(0)
-        least = np.concatenate([empty, *(one_per_unit(panel, column, "min") for panel in table.panels())])
-        most = np.concatenate([empty, *(one_per_unit(panel, column, "max") for panel in table.panels())])
-        low = grant.quantile(label, least, grid, 1 - self.coverage)
-        high = grant.quantile(label, most, grid, self.coverage)
+
+        def bought(which: Literal["min", "max"], share: float) -> float:
+            own = [one_per_unit(panel, column, which) for panel in table.panels()]
+            return grant.quantile(f"bounds of {column}", np.concatenate([np.zeros(0), *own]), grid, share)
+
+        low, high = bought("min", 1 - self.coverage), bought("max", self.coverage)
         return (low, high) if low < high else (float(grid[0]), float(grid[-1]))
 
     def blurred_share(self, schema: Schema, guarantee: Guarantee) -> float | None:
@@ -240,7 +239,7 @@ class BuyPopulation:
     def read(self, source: Any, schema: Schema) -> Table:
         return _read(source, schema, {})
 
-    def answer(self, grant: Grant, private: Any, schema: Schema) -> Bought:
+    def answer(self, grant: Grant, private: Table, schema: Schema) -> Bought:
         size = max(1, grant.count(self.label, private))
         return Bought(schema=replace(schema, population=Population(size)), facts={"population": size})
 

@@ -1,6 +1,5 @@
 """Which ledger belongs to which population on this computer, and the newest row it has shown of each.
 
-A second ledger for one population is refused, and so is a ledger file that was replaced by an older copy of itself.
 One small SQLite file, `populations.sqlite`, in the folder named by UNDERSTUDY_HOME (default ~/.understudy).
 
 Order of durable writes: first the ledger's rows, then the registry. A process killed in between leaves a ledger that is
@@ -32,12 +31,6 @@ def home() -> Path:
     return folder
 
 
-def claim(name: str, place: Path | str | None, identity: str, *, moved: bool = False) -> None:
-    """Records where the ledger of a population is, as `claiming` does."""
-    with claiming(name, place, identity, moved=moved):
-        pass
-
-
 @contextmanager
 def claiming(name: str, place: Path | str | None, identity: str, *, moved: bool = False) -> Iterator[None]:
     """Records where the ledger of a population is, if the block ends well; refuses another one, or a second copy.
@@ -50,7 +43,7 @@ def claiming(name: str, place: Path | str | None, identity: str, *, moved: bool 
     with _opened() as connection:
         found = connection.execute("SELECT path, identity FROM populations WHERE name = ?", (name,)).fetchone()
         if found is not None:
-            registered = place_of(found[0])
+            registered = _place_of(found[0])
             is_copy = not moved and not _is_same(registered, place)
             if found[1] != identity or is_copy:
                 raise LedgerError(
@@ -63,6 +56,12 @@ def claiming(name: str, place: Path | str | None, identity: str, *, moved: bool 
             connection.execute("INSERT OR REPLACE INTO populations VALUES (?, ?, ?)", (name, str(place), identity))
 
 
+def claim(name: str, place: Path | str | None, identity: str, *, moved: bool = False) -> None:
+    """Records where the ledger of a population is, as `claiming` does."""
+    with claiming(name, place, identity, moved=moved):
+        pass
+
+
 def _is_same(registered: Path | str, place: Path | str | None) -> bool:
     """Whether a ledger lies where it was registered, or its file is there no more."""
     if isinstance(registered, Path):
@@ -70,9 +69,9 @@ def _is_same(registered: Path | str, place: Path | str | None) -> bool:
     return registered == place
 
 
-def place_of(text: Path | str) -> Path | str:
+def _place_of(text: str) -> Path | str:
     """The place that a text names: a URL as it is, a file by its whole path."""
-    return text if isinstance(text, str) and "://" in text else Path(text).absolute()
+    return text if "://" in text else Path(text).absolute()
 
 
 def is_there(place: Path | str) -> bool:
@@ -88,13 +87,7 @@ def lookup(name: str) -> Path | str | None:
 def populations() -> dict[str, Path | str]:
     """All registered populations and their ledgers."""
     with _opened() as connection:
-        return {name: place_of(place) for name, place in connection.execute("SELECT name, path FROM populations")}
-
-
-def forget(name: str) -> None:
-    """Removes a population, for example because its data were simulated; a new ledger may then be made."""
-    with _opened() as connection:
-        connection.execute("DELETE FROM populations WHERE name = ?", (name,))
+        return {name: _place_of(place) for name, place in connection.execute("SELECT name, path FROM populations")}
 
 
 class Seen(NamedTuple):

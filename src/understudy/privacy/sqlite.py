@@ -8,7 +8,6 @@ import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -16,7 +15,7 @@ from urllib.parse import quote
 from understudy.errors import LedgerError
 from understudy.files import whole_file
 from understudy.privacy import store
-from understudy.privacy.store import Stored, damaged
+from understudy.privacy.store import Queries, Session, Stored, damaged
 
 _DAMAGE = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CONSTRAINT)
 _OPTIONS: dict[str, Any] = {"isolation_level": None, "check_same_thread": False}
@@ -33,32 +32,17 @@ CREATE TRIGGER entries_kept BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, '
 """
 
 
-@dataclass(frozen=True)
-class SqliteSession:
-    """An open transaction."""
-
-    connection: sqlite3.Connection
-
-    def facts(self) -> list[str]:
-        return [body for (body,) in self.connection.execute("SELECT body FROM facts LIMIT 2")]
-
-    def rows(self, after: int) -> list[Stored]:
-        query = "SELECT sequence, kind, body, hash FROM entries WHERE sequence > ? ORDER BY sequence"
-        return self.connection.execute(query, (after,)).fetchall()
-
-    def written(self) -> int:
-        found = self.connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'entries'").fetchone()
-        return int(found[0]) if found else 0
-
-    def is_sound(self) -> bool:
-        """Whether SQLite finds its file in order, with our tables in it and nothing that only looks like them."""
-        found = self.connection.execute("SELECT type, name FROM sqlite_master").fetchall()
-        made = {(kind.lower(), name) for kind, name in re.findall(r"CREATE (TABLE|TRIGGER) (\w+)", _TABLES)}
-        quick = self.connection.execute("PRAGMA quick_check").fetchone()
-        return set(found) == {*made, ("table", "sqlite_sequence")} and quick == ("ok",)
-
-    def insert(self, row: Stored) -> None:
-        self.connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", row)
+_QUERIES = Queries(
+    facts="SELECT body FROM facts LIMIT 2",
+    rows="SELECT sequence, kind, body, hash FROM entries WHERE sequence > ? ORDER BY sequence",
+    written="SELECT seq FROM sqlite_sequence WHERE name = 'entries'",
+    insert="INSERT INTO entries VALUES (?, ?, ?, ?)",
+    structure="SELECT type || ' ' || name FROM sqlite_master UNION ALL SELECT quick_check FROM pragma_quick_check",
+    expected=frozenset(
+        {"ok", "table sqlite_sequence"}
+        | {f"{kind.lower()} {name}" for kind, name in re.findall(r"CREATE (TABLE|TRIGGER) (\w+)", _TABLES)}
+    ),
+)
 
 
 class Sqlite:
@@ -90,7 +74,7 @@ class Sqlite:
                 raise
 
     @contextmanager
-    def session(self, *, write: bool) -> Iterator[SqliteSession]:
+    def session(self, *, write: bool) -> Iterator[Session]:
         """One transaction; a connection to a file lives as long as it."""
         if self.place is None:
             assert self._memory is not None
@@ -113,10 +97,10 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
 
 
 @contextmanager
-def _transaction(connection: sqlite3.Connection, *, write: bool) -> Iterator[SqliteSession]:
+def _transaction(connection: sqlite3.Connection, *, write: bool) -> Iterator[Session]:
     connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
     try:
-        yield SqliteSession(connection)
+        yield Session(connection, _QUERIES)
         connection.execute("COMMIT" if write else "ROLLBACK")
     except BaseException:
         if connection.in_transaction:
@@ -128,7 +112,7 @@ def _write(connection: sqlite3.Connection, facts: str, rows: Sequence[Stored]) -
     connection.executescript(f"BEGIN IMMEDIATE;{_TABLES}")
     connection.execute("INSERT INTO facts VALUES (?)", (facts,))
     for row in rows:
-        SqliteSession(connection).insert(row)
+        Session(connection, _QUERIES).insert(row)
     connection.execute("COMMIT")
 
 

@@ -21,14 +21,43 @@ WAIT_SECONDS = 30.0  # for another writer
 Stored = tuple[int, str, str, str]  # sequence, kind, body, hash
 
 
-class Session(Protocol):
+@dataclass(frozen=True)
+class Queries:
+    """How one kind of database is asked; every query gets what names the ledger first."""
+
+    facts: str  # what was declared; exactly one text unless it is damaged
+    rows: str  # with numbers larger than a parameter, in their order
+    written: str  # the last number ever given out, so that rows missing at the end are missed
+    insert: str
+    structure: str  # names of the structures that are there and at work; all that is expected where nothing is damaged
+    expected: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Session:
     """One transaction on one ledger: it sees one moment."""
 
-    def facts(self) -> list[str]: ...  # what was declared; exactly one text unless it is damaged
-    def rows(self, after: int) -> list[Stored]: ...  # with larger numbers, in their order
-    def written(self) -> int: ...  # the last number ever given out, so that rows missing at the end are missed
-    def is_sound(self) -> bool: ...  # whether the database finds its own structures in order
-    def insert(self, row: Stored) -> None: ...
+    connection: Any
+    queries: Queries
+    ledger: tuple[str, ...] = ()  # its name, in a database that has several
+
+    def facts(self) -> list[str]:
+        return [body for (body,) in self.connection.execute(self.queries.facts, self.ledger)]
+
+    def rows(self, after: int) -> list[Stored]:
+        found: list[Stored] = self.connection.execute(self.queries.rows, (*self.ledger, after)).fetchall()
+        return found
+
+    def written(self) -> int:
+        (number,) = self.connection.execute(self.queries.written, self.ledger).fetchone() or (0,)
+        return int(number)
+
+    def is_sound(self) -> bool:
+        found = self.connection.execute(self.queries.structure)
+        return {name for (name,) in found} == self.queries.expected
+
+    def insert(self, row: Stored) -> None:
+        self.connection.execute(self.queries.insert, (*self.ledger, *row))
 
 
 class Storage(Protocol):

@@ -73,4 +73,5 @@ def test_one_customer_more_changes_no_shape_no_count_and_no_word(tmp_path: Path)
 def _forget(side: str) -> None:
     from understudy.privacy import registry
 
-    registry.forget(f"people of {side} (run)")
+    with registry._opened() as connection:
+        connection.execute("DELETE FROM populations WHERE name = ?", (f"people of {side} (run)",))
