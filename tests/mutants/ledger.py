@@ -345,8 +345,8 @@ if row.kind == "charge" and row.body["plan"]["entries"]
         name="a sealed key written open",
         why="whoever copies the file signs without the passphrase",
         file="privacy/keys.py",
-        before="_keep(name, _sealed(secret, passphrase))",
-        after="_keep(name, secret.private_bytes(encoding, form, serialization.NoEncryption()))",
+        before="_kept(SigningKey(name, secret), _sealed(secret, passphrase))",
+        after="_kept(SigningKey(name, secret), secret.private_bytes(encoding, form, serialization.NoEncryption()))",
         tests=("tests/unit/privacy/test_keys.py",),
     ),
     Mutant(

@@ -208,16 +208,17 @@ class Certificate:
         require_path(path, "Certificate.load")
         target = Path(path)
         target = target / FILE_NAME if target.is_dir() else target
-        unreadable = CertificateError(
-            f"There is no readable certificate at '{target}'. Pass a release folder or its certificate.json."
-        )
-        if not target.is_file():  # devices may have no end
-            raise unreadable
         try:
+            if not target.is_file():  # devices may have no end
+                raise FileNotFoundError
             _require_size(target.stat().st_size)
             return cls.loads(target.read_text(encoding="utf-8"))
+        except CertificateError as problem:
+            raise CertificateError(f"'{target}': {problem}") from problem
         except (OSError, UnicodeDecodeError) as problem:
-            raise unreadable from problem
+            raise CertificateError(
+                f"There is no readable certificate at '{target}'. Pass a release folder or its certificate.json."
+            ) from problem
 
 
 def _require_size(number: int) -> None:

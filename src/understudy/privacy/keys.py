@@ -32,8 +32,6 @@ from understudy.privacy import canonical, store
 from understudy.privacy.registry import home
 
 DEFAULT_NAME = "default"
-
-
 PASSPHRASE = "UNDERSTUDY_PASSPHRASE"
 _SCRYPT = {"n": 2**15, "r": 8, "p": 1}  # 32 MiB and a tenth of a second for every guess
 _SIGNING_SECONDS = 120  # a person may have to touch a token
@@ -120,40 +118,36 @@ def create(name: str = DEFAULT_NAME, passphrase: str | None = None) -> SigningKe
     secret = Ed25519PrivateKey.generate()
     encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
     if passphrase is None:
-        _keep(name, secret.private_bytes(encoding, form, serialization.NoEncryption()))
-    else:
-        _keep(name, _sealed(secret, passphrase))
-    key = SigningKey(name, secret)
-    export(key.public, _key_file(name).with_suffix(".pub"))
-    return key
+        return _kept(SigningKey(name, secret), secret.private_bytes(encoding, form, serialization.NoEncryption()))
+    return _kept(SigningKey(name, secret), _sealed(secret, passphrase))
 
 
 def add(name: str, command: str, public: str) -> SigningKey:
     """Adds a key that an external signer has, such as a token; it has to sign a random text first."""
     key = SigningKey(name, ExternalSigner(command, given(public).hexadecimal))
     key.sign(b"understudy key test\n" + secrets.token_bytes(32))
-    _keep(name, json.dumps({"command": command, "public": key.public.hexadecimal}).encode())
-    export(key.public, _key_file(name).with_suffix(".pub"))
-    return key
+    return _kept(key, json.dumps({"command": command, "public": key.public.hexadecimal}).encode())
 
 
 def _key_file(name: str) -> Path:
     return _folder("keys") / f"{_checked(name)}.key"
 
 
-def _keep(name: str, content: bytes) -> None:
-    path = _key_file(name)
+def _kept(key: SigningKey, content: bytes) -> SigningKey:
+    path = _key_file(key.name)
     try:
         with whole_file(path, replace=False) as draft:
             handle = os.open(draft, os.O_WRONLY | os.O_CREAT, 0o600)
             with os.fdopen(handle, "wb") as file:
                 file.write(content)
     except FileExistsError:
-        raise InputError(f"There already is a key named '{name}'. Choose another name.") from None
+        raise InputError(f"There already is a key named '{key.name}'. Choose another name.") from None
     except OSError as problem:
         raise InputError(
             f"'{path}' can't be written ({problem.strerror}). Free some space, or choose a writable UNDERSTUDY_HOME."
         ) from problem
+    export(key.public, path.with_suffix(".pub"))
+    return key
 
 
 def _sealed(secret: Ed25519PrivateKey, passphrase: str) -> bytes:
@@ -169,15 +163,12 @@ def _stretched(passphrase: str, salt: bytes) -> bytes:
 
 
 def _unsealed(body: Mapping[str, Any], name: str) -> Ed25519PrivateKey:
-    parts = {part: _bytes_of(body[part]) for part in ("salt", "nonce", "sealed", "public")}
+    salt, nonce, sealed, public = (_bytes_of(body[part]) for part in ("salt", "nonce", "sealed", "public"))
     try:
-        found = AESGCM(_stretched(passphrase_for(name), parts["salt"])).decrypt(
-            parts["nonce"], parts["sealed"], parts["public"]
-        )
+        found = AESGCM(_stretched(passphrase_for(name), salt)).decrypt(nonce, sealed, public)
     except InvalidTag as problem:
-        raise InputError(
-            f"The passphrase of the key '{name}' is another one. Type it again, or set {PASSPHRASE}."
-        ) from (problem)
+        told = f"The passphrase of the key '{name}' is another one. Type it again, or set {PASSPHRASE}."
+        raise InputError(told) from problem
     return Ed25519PrivateKey.from_private_bytes(found)
 
 
@@ -196,33 +187,36 @@ def load(name: str = DEFAULT_NAME) -> SigningKey:
     path = _key_file(name)
     if not path.is_file():
         raise InputError(f"There is no key named '{name}'. Make one with `understudy keys create {name}`.")
-    content = path.read_bytes()
     secret: object
     try:
-        if not content.startswith(b"{"):
-            secret = serialization.load_pem_private_key(content, password=None)
+        body = _written(path)
+        if body is None:
+            secret = serialization.load_pem_private_key(path.read_bytes(), password=None)
         else:
-            body = canonical.loads(content)
             secret = ExternalSigner(body["command"], body["public"]) if "command" in body else _unsealed(body, name)
     except InputError:
         raise
-    except (KeyError, ValueError, TypeError, UnsupportedAlgorithm) as problem:
-        raise InputError(
-            f"'{path}' is not a private key written by `understudy keys create`. Restore it, or create another key."
-        ) from problem
+    except (KeyError, ValueError, TypeError, UnsupportedAlgorithm):
+        secret = None
     if not isinstance(secret, Ed25519PrivateKey | ExternalSigner):
         raise InputError(
-            f"'{path}' is not an Ed25519 key. Restore it, or create another key with `understudy keys create`."
+            f"'{path}' is no private key (Ed25519) written by `understudy keys create`. Restore it or create another."
         )
     return SigningKey(name, secret)
 
 
+def _written(path: Path) -> dict[str, Any] | None:
+    """What `_keep` wrote as JSON; None for a key that has no passphrase."""
+    content = path.read_bytes()
+    return dict(canonical.loads(content)) if content.startswith(b"{") else None
+
+
 def _public_of(path: Path) -> PublicKey:
     """The public half of a key file, without its passphrase."""
-    content = path.read_bytes()
-    if content.startswith(b"{"):
-        with suppress(ValueError, TypeError, KeyError):
-            return PublicKey(path.stem, str(canonical.loads(content)["public"]))
+    with suppress(ValueError, TypeError, KeyError):
+        body = _written(path)
+        if body is not None:
+            return PublicKey(path.stem, str(body["public"]))
     return load(path.stem).public
 
 

@@ -5,7 +5,7 @@ Binomial(max_windows, rate), so the two neighbours are N(0, s²) and a mixture o
 is cut into cells of about a grid step of loss. All that is between two losses is spread over both so that neither
 neighbour's probability changes, which can only make them easier to tell apart ("connect the dots", arXiv:2207.04380):
 first from the inside of a cell to its ends, then from there to the grid. What lies beyond the cells counts as certain
-failure. dp-accounting makes the distributions of the other events; it takes a second to import.
+failure. dp-accounting makes the distributions of most other events; it takes a second to import.
 
 The grid is as coarse as keeps an account below a second and 200 MB; a coarse one is sound and only less exact.
 """
@@ -33,14 +33,14 @@ from understudy.privacy.events import (
 Floats = NDArray[np.float64]
 INTERVAL = 1e-4  # of privacy losses, unless a distribution would get too many points
 _COARSEST = 2e-2
-_POINTS = 1 << 17  # of one distribution
+_POINTS = 1 << 19  # of all distributions before they are composed
 _EVALUATIONS = 1 << 22  # of the density of a shifted normal
-_COMPOSED = 1 << 19  # points of a composition
+_COMPOSED = 1 << 20  # points of a composition
 _REACH = 12.0  # standard deviations; the mass beyond is below 10⁻³²
 _RARE = 1e-24  # probability that counts as certain failure
 _TAIL = 1e-15  # of a composition, the same
 _CHUNK = 1 << 20
-_LARGEST_DISCRETE = 5_000.0  # noise multiplier
+_LARGEST_DISCRETE = 50_000.0  # noise multiplier: twenty times as many whole numbers
 
 
 def are_known(event: Event) -> bool:
@@ -165,20 +165,18 @@ def _executions(event: Event) -> int:
 
 def _one(event: Event, interval: float) -> tuple[Loss, Loss]:
     """Of one execution, with one unit removed and with one unit added."""
+    if isinstance(event, MixtureOfGaussians):
+        return mixture_loss(event.sampling_rate, event.noise_multiplier, event.max_windows, interval)
+    if isinstance(event, DiscreteGaussian):
+        return (_vote_loss(event.noise_multiplier, interval),) * 2
     from dp_accounting.pld import common
     from dp_accounting.pld import privacy_loss_distribution as library
 
     grid = {"value_discretization_interval": interval}
-    if isinstance(event, MixtureOfGaussians):
-        return mixture_loss(event.sampling_rate, event.noise_multiplier, event.max_windows, interval)
     if isinstance(event, Gaussian):
         made = library.from_gaussian_mechanism(event.noise_multiplier / event.count**0.5, **grid)
     elif isinstance(event, SubsampledGaussian):
         made = library.from_gaussian_mechanism(event.noise_multiplier, sampling_prob=event.sampling_rate, **grid)
-    elif isinstance(event, DiscreteGaussian):
-        made = library.from_discrete_gaussian_mechanism(
-            event.noise_multiplier, sensitivity=1, use_connect_dots=True, **grid
-        )
     else:  # randomised response with failure probability delta dominates every (epsilon, delta)-DP mechanism
         assert isinstance(event, PureDP | ApproximateDP)
         failure = event.delta if isinstance(event, ApproximateDP) else 0.0
@@ -258,6 +256,14 @@ def mixture_loss(sampling_rate: float, noise_multiplier: float, max_windows: int
         _on_grid(rising, with_unit, without, interval),
         _on_grid(-rising[::-1], without[::-1], with_unit[::-1], interval),
     )
+
+
+def _vote_loss(noise_multiplier: float, interval: float) -> Loss:
+    """Of an integer with discrete Gaussian noise that moves by one, the same in both directions."""
+    reach = math.ceil(_REACH * noise_multiplier) + 1
+    number = np.arange(-reach, reach + 1, dtype=np.float64)
+    mass = np.exp(-(number**2) / (2 * noise_multiplier**2))
+    return _spread((number + 0.5) / noise_multiplier**2, mass / mass.sum(), interval)
 
 
 def _loss_at(points: Floats, shifts: Floats, weights: Floats, scale: float) -> Floats:

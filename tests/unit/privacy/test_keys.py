@@ -81,7 +81,7 @@ def test_files_that_are_no_keys_are_refused(tmp_path):
         keys.trust(tmp_path / "x.pub")
     keys.create("alice")
     (home() / "keys" / "alice.key").write_text("not a key")
-    with pytest.raises(InputError, match="not a private key"):
+    with pytest.raises(InputError, match="no private key"):
         keys.load("alice")
 
 
