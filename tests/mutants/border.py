@@ -417,8 +417,10 @@ MUTANTS = (
         name="bounds read and not bought",
         why="the smallest private value is published as a bound",
         file="privacy/purchases.py",
-        before="low = grant.quantile(label, least, grid, 1 - self.coverage)",
-        after="low = float(np.nanmin(least))",
+        before='low, high = bought("min", 1 - self.coverage), bought("max", self.coverage)',
+        after="""\
+own = [one_per_unit(panel, column, "min") for panel in table.panels()]
+        low, high = float(np.nanmin(np.concatenate(own))), bought("max", self.coverage)""",
         tests=(EXTRA,),
     ),
     Mutant(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from understudy.data.households import simulate_households
+from understudy.data.simulators import simulate_households
 from understudy.errors import InputError
 from understudy.privacy.accounting import MAX_EVENTS, check_workload
 from understudy.privacy.budget import Guarantee
