@@ -83,7 +83,7 @@ class Certificate:
         parties: Organisations that made the release together, one entry each: `party`, its own `ledger` and what was
             `executed` of it, its key (`signer`) and its `signature`. Empty, and then not written, where one made it.
         arithmetic: For each label how its answers are computed: *exact*, whole numbers with exact discrete noise, or
-            *idealised*, real numbers in the proof and floating point in the machine. Older certificates have none.
+            *idealised*, real numbers in the proof and floating point in the machine.
         marginal_obfuscation: What is said about a distribution that was to be hidden, a sentence each. No part of the
             privacy guarantee and never added to epsilon; empty, and then not written, where nothing was hidden.
         findings: What the shipped series say against their own use, a sentence each; made from them alone.
@@ -348,8 +348,10 @@ def seal(certificate: Certificate, directory: Path | str, key: keys.SigningKey |
     """Hashes every file of a release directory, signs if there is a key, and writes `certificate.json` last."""
     folder = Path(directory)
     sealed = sign(replace(certificate, files=file_hashes(folder)), key)
+    text = sealed.dumps()
+    _require_size(len(text.encode()))  # nothing is issued that `verify` would not read
     with whole_file(folder / FILE_NAME) as draft:
-        draft.write_text(sealed.dumps(), encoding="utf-8")
+        draft.write_text(text, encoding="utf-8")
     return sealed
 
 
@@ -462,9 +464,7 @@ def _check_arithmetic(certificate: Certificate, events: tuple[Event, ...]) -> Ch
     told = {label: event for label, event in zip(certificate.labels, events, strict=False) if type(event) is not PureDP}
     expected = {label: "exact" if isinstance(event, EXACT) else "idealised" for label, event in told.items()}
     stated = {label: kind for label, kind in certificate.arithmetic.items() if label in told}
-    return Check(
-        "arithmetic", stated == expected or not certificate.arithmetic, "exact or idealised, as the mechanisms are"
-    )
+    return Check("arithmetic", stated == expected, "exact or idealised, as the mechanisms are")
 
 
 def _check_other_figures(certificate: Certificate, events: tuple[Event, ...]) -> Check:
