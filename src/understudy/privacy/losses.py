@@ -87,7 +87,7 @@ class Loss:
     def delta(self, epsilon: float) -> float:
         """Σ over losses above epsilon of mass · (1 − e^(epsilon − loss)), and failure."""
         tail, faded = (part[np.searchsorted(self.losses, epsilon, side="right")] for part in self._tails)
-        return float(tail - math.exp(epsilon) * faded)
+        return float(tail - (math.exp(epsilon) * faded if epsilon < 700 else 0.0))
 
     def epsilon(self, delta: float) -> float:
         """Least epsilon of at least 0 at `delta`: between two losses delta is linear in e^epsilon."""
@@ -190,7 +190,7 @@ def _convolved(losses: Sequence[Loss], times: Sequence[int]) -> Loss | None:
     """Each distribution composed so often with itself, and all together; None where it has too many points."""
     low, high = _range(losses, times)
     length = high - low + 1
-    if length > _COMPOSED:
+    if length > _COMPOSED or max(loss.failure for loss in losses) >= 1:
         return None
     size = next_fast_len(length, real=True)
     spectrum = np.ones(size // 2 + 1, dtype=np.complex128)
@@ -198,7 +198,7 @@ def _convolved(losses: Sequence[Loss], times: Sequence[int]) -> Loss | None:
         wrapped = np.bincount(np.arange(len(loss.mass)) % size, loss.mass, size)
         spectrum *= rfft(wrapped) ** number
     lowest = sum(loss.lowest * number for loss, number in zip(losses, times, strict=True))
-    mass = np.roll(irfft(spectrum, size), -((low - lowest) % size))[:length]
+    mass = np.maximum(np.roll(irfft(spectrum, size), -((low - lowest) % size))[:length], 0.0)  # rounding counts as mass
     certain = sum(number * math.log1p(-loss.failure) for loss, number in zip(losses, times, strict=True))
     return Loss(losses[0].interval, low, mass, _TAIL - math.expm1(certain))
 
