@@ -79,7 +79,7 @@ def _processor_time(text: str, trusted: Sequence[keys.PublicKey]) -> float:
 
 
 def _judge(text: str, trusted: Sequence[keys.PublicKey]) -> None:
-    for cached in (accounting._epsilon, accounting._poisson, losses._composed, losses._most_shifts):
+    for cached in (accounting._epsilon, accounting._poisson, losses._composed, losses._shifts):
         cached.cache_clear()
     gc.collect()
     verify(Certificate.loads(text), None, trusted)

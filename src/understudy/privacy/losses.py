@@ -5,20 +5,20 @@ Binomial(max_windows, rate), so the two neighbours are N(0, s²) and a mixture o
 is cut into cells of about a grid step of loss. All that is between two losses is spread over both so that neither
 neighbour's probability changes, which can only make them easier to tell apart ("connect the dots", arXiv:2207.04380):
 first from the inside of a cell to its ends, then from there to the grid. What lies beyond the cells counts as certain
-failure. dp-accounting makes the distributions of most other events; it takes a second to import.
+failure. A sampled unit has one window, and a Gaussian one that is always sampled.
 
 The grid is as coarse as keeps an account below a second and 200 MB; a coarse one is sound and only less exact.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
-from scipy.special import betainc, ndtr
+from scipy.special import betainc, logsumexp, ndtr
 
 from understudy.privacy.events import (
     ApproximateDP,
@@ -40,6 +40,7 @@ _REACH = 12.0  # standard deviations; the mass beyond is below 10⁻³²
 _RARE = 1e-24  # probability that counts as certain failure
 _TAIL = 1e-15  # of a composition, the same
 _CHUNK = 1 << 20
+_FEWEST = 1000  # cells
 _LARGEST_DISCRETE = 50_000.0  # noise multiplier: twenty times as many whole numbers
 
 
@@ -138,11 +139,14 @@ def _grid(events: Iterable[Event], interval: float) -> float:
     """The interval, doubled until every distribution has few points and takes few evaluations."""
     points = evaluations = 0.0
     for event in events:
-        points += _width(event) / interval
-        if isinstance(event, MixtureOfGaussians):
-            evaluations += _width(event) / interval * _most_shifts(event.max_windows, event.sampling_rate)
+        number, (least, most) = _width(event) / interval, _shifts_of(event)
+        points, evaluations = points + number, evaluations + max(number, _FEWEST) * (most - least + 1)
     excess = max(points / _POINTS, evaluations / _EVALUATIONS, 1.0)
     return interval * 2.0 ** math.ceil(math.log2(excess)) if excess < 1e9 else math.inf
+
+
+def _shifts_of(event: Event) -> tuple[int, int]:
+    return _shifts(event.max_windows, event.sampling_rate) if isinstance(event, MixtureOfGaussians) else (0, 1)
 
 
 def _width(event: Event) -> float:
@@ -154,7 +158,7 @@ def _width(event: Event) -> float:
     assert isinstance(event, SubsampledGaussian | MixtureOfGaussians | DiscreteGaussian)
     if isinstance(event, DiscreteGaussian):  # has a point for each whole number, too
         return 2 * _REACH / event.noise_multiplier if event.noise_multiplier <= _LARGEST_DISCRETE else math.inf
-    shift = _most_shifts(event.max_windows, event.sampling_rate) if isinstance(event, MixtureOfGaussians) else 1
+    _, shift = _shifts_of(event)
     return shift * (shift + 2 * _REACH * event.noise_multiplier) / event.noise_multiplier / event.noise_multiplier
 
 
@@ -167,23 +171,18 @@ def _one(event: Event, interval: float) -> tuple[Loss, Loss]:
     """Of one execution, with one unit removed and with one unit added."""
     if isinstance(event, MixtureOfGaussians):
         return mixture_loss(event.sampling_rate, event.noise_multiplier, event.max_windows, interval)
+    if isinstance(event, SubsampledGaussian):
+        return mixture_loss(event.sampling_rate, event.noise_multiplier, 1, interval)
+    if isinstance(event, Gaussian):
+        return mixture_loss(1.0, event.noise_multiplier / event.count**0.5, 1, interval)
     if isinstance(event, DiscreteGaussian):
         return (_vote_loss(event.noise_multiplier, interval),) * 2
-    from dp_accounting.pld import common
-    from dp_accounting.pld import privacy_loss_distribution as library
-
-    grid = {"value_discretization_interval": interval}
-    if isinstance(event, Gaussian):
-        made = library.from_gaussian_mechanism(event.noise_multiplier / event.count**0.5, **grid)
-    elif isinstance(event, SubsampledGaussian):
-        made = library.from_gaussian_mechanism(event.noise_multiplier, sampling_prob=event.sampling_rate, **grid)
-    else:  # randomised response with failure probability delta dominates every (epsilon, delta)-DP mechanism
-        assert isinstance(event, PureDP | ApproximateDP)
-        failure = event.delta if isinstance(event, ApproximateDP) else 0.0
-        made = library.from_privacy_parameters(common.DifferentialPrivacyParameters(event.epsilon, failure), **grid)
-    sides = (side.to_dense_pmf() for side in (made._pmf_remove, made._pmf_add))
-    removed, added = (Loss(interval, int(s._lower_loss), np.asarray(s._probs), float(s._infinity_mass)) for s in sides)
-    return removed, added
+    # Randomised response with failure probability delta dominates every (epsilon, delta)-DP mechanism.
+    assert isinstance(event, PureDP | ApproximateDP)
+    failure = event.delta if isinstance(event, ApproximateDP) else 0.0
+    yes = 1 / (1 + math.exp(-event.epsilon))
+    truth = np.array([1 - yes, yes]) * (1 - failure)
+    return (_spread(np.array([-event.epsilon, event.epsilon]), truth, interval),) * 2
 
 
 def _convolved(losses: Sequence[Loss], times: Sequence[int]) -> Loss | None:
@@ -208,7 +207,7 @@ def _range(losses: Sequence[Loss], times: Sequence[int]) -> tuple[int, int]:
     low = sum(loss.lowest * number for loss, number in zip(losses, times, strict=True))
     high = sum((loss.lowest + len(loss.mass) - 1) * number for loss, number in zip(losses, times, strict=True))
     interval = losses[0].interval
-    for order in 2.0 ** np.arange(-6, 8):
+    for order in 4.0 ** np.arange(-3, 5):
         up, down = (
             sum(number * _log_moment(loss, sign * order) for loss, number in zip(losses, times, strict=True))
             for sign in (1, -1)
@@ -227,26 +226,35 @@ def _log_moment(loss: Loss, order: float) -> float:
 
 
 @lru_cache(maxsize=256)
-def _most_shifts(max_windows: int, rate: float) -> int:
-    """The least number of windows such that more of them are sampled with a probability of at most `_RARE`."""
-    low, high = 0, max_windows
-    while high - low > 1:
+def _shifts(max_windows: int, rate: float) -> tuple[int, int]:
+    """Least and most windows of a unit that are sampled but for a probability of `_RARE` on either side."""
+    # P(more than k of n) is the regularised incomplete beta function I_rate(k + 1, n − k).
+    most = _first(lambda k: betainc(k + 1, max_windows - k, rate) <= _RARE, 1, max_windows)
+    least = _first(lambda k: betainc(max_windows - k, k + 1, 1 - rate) > _RARE, 0, most)
+    return least, most
+
+
+def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """The least whole number for which `holds`, which is false and then true; true at `high`."""
+    while low < high:
         middle = (low + high) // 2
-        # P(more than k of n) is the regularised incomplete beta function I_rate(k + 1, n − k)
-        low, high = (low, middle) if betainc(middle + 1, max_windows - middle, rate) <= _RARE else (middle, high)
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
     return high
 
 
 def mixture_loss(sampling_rate: float, noise_multiplier: float, max_windows: int, interval: float) -> tuple[Loss, Loss]:
     """Privacy loss distribution for one unit removed and for one unit added."""
-    from scipy.stats import binom
-
-    furthest = _most_shifts(max_windows, sampling_rate)  # the loss has slope at most furthest/scale²
-    shifts = np.arange(furthest + 1, dtype=np.float64)
-    weights = binom.pmf(shifts, max_windows, sampling_rate)
-    shifts, weights = shifts[weights > 0], weights[weights > 0]
-    low, high = -_REACH * noise_multiplier, furthest + _REACH * noise_multiplier
-    cells = max(1000, math.ceil((high - low) * furthest / noise_multiplier**2 / interval))
+    least, most = _shifts(max_windows, sampling_rate)
+    shifts = np.arange(least, most + 1, dtype=np.float64)
+    weights = np.ones(1)
+    if len(shifts) > 1:  # Binomial(max_windows, rate), from the ratios of neighbouring terms
+        odds = math.log(sampling_rate) - math.log1p(-sampling_rate)
+        logarithms = np.append(0.0, np.cumsum(np.log((max_windows - shifts[:-1]) / shifts[1:]) + odds))
+        weights = np.exp(logarithms - logsumexp(logarithms))
+    low, high = -_REACH * noise_multiplier, most + _REACH * noise_multiplier
+    cells = max(
+        _FEWEST, math.ceil((high - low) * most / noise_multiplier**2 / interval)
+    )  # loss has slope ≤ most/scale²
     edges = np.linspace(low, high, cells + 1)
     rising = _loss_at(edges, shifts, weights, noise_multiplier)
     with_unit = _mass(edges, shifts, weights, noise_multiplier)

@@ -80,11 +80,29 @@ def test_epsilon_grows_with_iterations_rate_windows_and_with_less_noise(better, 
     assert replace_one_epsilon([better], 1e-6) <= replace_one_epsilon([worse], 1e-6)
 
 
-def test_one_window_per_unit_is_poisson_sampling():
-    mixture = MixtureOfGaussians(0.05, 2.0, 1, 200)
-    assert losses.epsilon((mixture,), 1e-6, losses.INTERVAL) == pytest.approx(
-        losses.epsilon((SGD,), 1e-6, losses.INTERVAL), rel=2e-3
+@pytest.mark.parametrize(("rate", "noise", "iterations"), [(0.05, 2.0, 200), (1.0, 9.0, 30), (0.001, 0.8, 3000)])
+def test_one_window_per_unit_is_poisson_sampling(rate, noise, iterations):
+    """Of dp-accounting, which makes the loss distribution another way."""
+    from dp_accounting.pld import privacy_loss_distribution
+
+    one = privacy_loss_distribution.from_gaussian_mechanism(
+        noise, sampling_prob=rate, value_discretization_interval=losses.INTERVAL
     )
+    theirs = one.self_compose(iterations).get_epsilon_for_delta(1e-6)
+    for event in (MixtureOfGaussians(rate, noise, 1, iterations), SubsampledGaussian(rate, noise, iterations)):
+        assert losses.epsilon((event,), 1e-6, losses.INTERVAL) == pytest.approx(theirs, rel=1e-5)
+
+
+@pytest.mark.parametrize(("noise", "count"), [(0.6, 2), (3.0, 10), (40.352, 61)])
+def test_votes_agree_with_the_library(noise, count):
+    from dp_accounting.pld import privacy_loss_distribution
+
+    one = privacy_loss_distribution.from_discrete_gaussian_mechanism(
+        noise, sensitivity=1, use_connect_dots=True, value_discretization_interval=losses.INTERVAL
+    )
+    theirs = one.self_compose(count).get_epsilon_for_delta(1e-6)
+    votes = DiscreteGaussian(noise, count, one_vote=True)
+    assert losses.epsilon((votes,), 1e-6, losses.INTERVAL) == pytest.approx(theirs, rel=1e-6)
 
 
 def test_capped_windows_agree_with_the_library_point_by_point():
