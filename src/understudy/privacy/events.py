@@ -4,7 +4,6 @@ Neighbouring datasets differ by one added or removed unit, unless an event says 
 noise's standard deviation divided by the most one unit can move the released vector (in Euclidean norm).
 """
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
@@ -23,8 +22,8 @@ class Event:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             where = f"{type(self).__name__}.{name}"
-            if name in ("noise_multiplier", "epsilon", *_WHOLE) and not 0 < value < math.inf:
-                raise InputError(f"{where} must be positive and finite, got {value}.")
+            if name in ("noise_multiplier", "epsilon", *_WHOLE) and not 1e-100 < value < 1e100:  # squares are finite
+                raise InputError(f"{where} must lie between 1e-100 and 1e100, got {value}.")
             if name in _WHOLE and int(value) != value:
                 raise InputError(f"{where} must be a whole number, got {value}.")
             if name == "delta" and not 0 <= value < 1:

@@ -10,6 +10,7 @@ from understudy.privacy.events import Gaussian, MixtureOfGaussians, PureDP, Subs
 from understudy.privacy.plan import smallest_noise_multiplier
 from understudy.synthesizers.registry import METHODS
 
+OPTIONS = {"ppem": {"sensitive": ("mean(load_kw)",)}}
 PRESETS = [(name, preset) for name in METHODS for preset in METHODS[name].presets]
 
 
@@ -18,8 +19,9 @@ PRESETS = [(name, preset) for name in METHODS for preset in METHODS[name].preset
 def test_every_preset_of_every_method_is_accepted(name: str, preset: str, epsilon: float) -> None:
     schema = simulate_households(200).schema
     try:
-        plan = METHODS[name].from_preset(preset).spending_plan(schema, Guarantee(epsilon, 1e-6))
+        plan = METHODS.create(name, preset, **OPTIONS.get(name, {})).spending_plan(schema, Guarantee(epsilon, 1e-6))
     except InputError as problem:
+        assert preset == "paper"  # some published forms protect nobody and are charged otherwise
         pytest.skip(f"no plan for this schema: {problem}")
     check_workload(plan.events)
 
