@@ -350,6 +350,14 @@ if row.kind == "charge" and row.body["plan"]["entries"]
         tests=("tests/unit/privacy/test_keys.py",),
     ),
     Mutant(
+        name="a signature in any spelling",
+        why="a certificate can be changed without a key and still is as it was signed",
+        file="privacy/keys.py",
+        before='or not re.fullmatch(r"[0-9a-f]{128}", signature):',
+        after="or not signature:",
+        tests=("tests/unit/privacy/test_keys.py::test_a_signature_has_one_spelling",),
+    ),
+    Mutant(
         name="any passphrase opens a key",
         why="a passphrase that protects nothing is trusted to",
         file="privacy/keys.py",

@@ -380,7 +380,9 @@ def fingerprint(hexadecimal: str) -> str:
 
 
 def is_signed_by(hexadecimal: str, signature: str, message: bytes) -> bool:
-    """Whether `signature` of `message` was made with the private half of this public key."""
+    """Whether `signature` of `message` was made with the private half of this public key, each in its one spelling."""
+    if not re.fullmatch(r"[0-9a-f]{64}", hexadecimal) or not re.fullmatch(r"[0-9a-f]{128}", signature):
+        return False
     try:
         Ed25519PublicKey.from_public_bytes(bytes.fromhex(hexadecimal)).verify(bytes.fromhex(signature), message)
     except (InvalidSignature, ValueError):

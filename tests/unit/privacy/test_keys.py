@@ -216,3 +216,13 @@ def test_a_token_signs_through_pkcs11(tmp_path, monkeypatch):
     script.chmod(0o700)
     key = keys.add("token", str(script), str(tmp_path / "token.pem"))
     assert keys.is_signed_by(key.public.hexadecimal, keys.load("token").sign(b"message"), b"message")
+
+
+def test_a_signature_has_one_spelling():
+    """Else two certificates that differ would both be as they were signed."""
+    key = keys.create("alice")
+    public, signature = key.public.hexadecimal, key.sign(b"text")
+    assert keys.is_signed_by(public, signature, b"text")
+    for other in (signature.upper(), f"{signature[:64]} {signature[64:]}", f" {signature}"):
+        assert not keys.is_signed_by(public, other, b"text")
+    assert not keys.is_signed_by(public.upper(), signature, b"text")
