@@ -30,7 +30,7 @@ _ARGUMENTS = {  # what public names take and hand back
     "AuditResult": "understudy.auditing.release",
     "Bought": "understudy.privacy.purchases",
 }
-_EVERYWHERE = {"--json", "-q, --quiet", "-h, --help", "--help"}
+_EVERYWHERE = {"json", "quiet", "help", "log-json", "run-record", "metrics"}
 _ENTRIES = re.compile(r"^    (\w+): (.*(?:\n {8,}.*)*)", re.MULTILINE)
 _WORDS = {str: "text", int: "whole number", float: "number", bool: "`true` or `false`"}
 _SIGNS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
@@ -39,7 +39,8 @@ _SIGNS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
 def command_line() -> Iterator[str]:
     """Yield the page of commands."""
     yield "# Command line"
-    yield "Every command also takes `--json` (print one JSON object), `--quiet` (print errors only) and `--help`."
+    yield "Every command also takes `--json` (print one JSON object), `--quiet` (print errors only), `--help`, and"
+    yield "`--log-json`, `--run-record`, `--metrics` ([for machines](../for-a-team.md#watch-runs))."
     yield "[The tour](../tour.md) shows them in use and lists the exit codes."
     yield from _command(typer.main.get_command(app), "understudy")
 
@@ -48,10 +49,14 @@ def _command(command: Any, called: str) -> Iterator[str]:
     yield from (f"## {called}", " ".join((command.help or "").split()))
     context = command.make_context(called, [], resilient_parsing=True)
     told = (one.get_help_record(context) for one in command.get_params(context))
-    rows = [(f"`{name}`", " ".join(meaning.split())) for name, meaning in told if name not in _EVERYWHERE]
+    rows = [(f"`{name}`", " ".join(meaning.split())) for name, meaning in told if _word(name) not in _EVERYWHERE]
     yield from _table("argument or option | meaning", rows)
     for name in getattr(command, "commands", {}):
         yield from _command(command.resolve_command(context, [name])[1], f"{called} {name}")
+
+
+def _word(option: str) -> str:
+    return option.rpartition("--")[2].partition(" ")[0]
 
 
 def schema() -> Iterator[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.commands import Clinic, charges, finish, make_clinic, run, start
+from understudy.privacy.ledger import Ledger
 
 
 @pytest.fixture
@@ -25,6 +26,17 @@ def test_a_ledger_of_two_refuses_the_run_that_would_exceed_it(clinic: Clinic) ->
     assert "0.2" in outcome.err
     assert clinic.files() == before
     assert run(*clinic.synth(epsilon="0.2")).code == 0
+
+
+@pytest.mark.parametrize("command", ["synth", "plan"])
+def test_a_command_opens_the_ledger_once(command: str, clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every opening reads and checks the whole chain."""
+    assert run(*clinic.synth("--method", "independent", epsilon="0.1", out=clinic.folder / "first")).code == 0
+    opened, read = [], Ledger._read
+    monkeypatch.setattr(Ledger, "_read", staticmethod(lambda storage: opened.append(storage) or read(storage)))
+    asked = clinic.synth("--method", "independent", epsilon="0.1") if command == "synth" else ["plan", clinic.schema]
+    assert run(*asked).code == 0
+    assert len(opened) == 1
 
 
 def test_a_ledger_refuses_one_run_more_than_declared(clinic: Clinic) -> None:

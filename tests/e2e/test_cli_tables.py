@@ -126,7 +126,7 @@ def test_facts_are_bought_from_a_folder(clinic: Clinic) -> None:
 
 
 def test_evaluate_reads_a_stated_sample_of_a_folder(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("understudy.cli.evaluate.MAX_UNITS", 60)
+    monkeypatch.setattr("understudy.api.scoring.MAX_UNITS", 60)
     folder = partitioned(clinic)
     assert run(*of_folder(clinic, folder, "--holdout", "0.4", "--allow-few-units", "a test")).code == 0
     held_out = clinic.folder / "release.holdout.csv"

@@ -6,6 +6,7 @@ ODDS = "tests/statistical/test_private_choice.py"
 CHOOSING = "tests/unit/evaluation/test_choosing.py"
 RECORD = "tests/unit/report/test_record.py"
 COMMANDS = "tests/e2e/test_cli_report.py"
+WATCH = "tests/unit/cli/test_watch.py"
 
 MUTANTS = (
     Mutant(
@@ -98,6 +99,30 @@ MUTANTS = (
         before="for drawing in drawings(shown)",
         after="for drawing in drawings(made)",
         tests=(COMMANDS,),
+    ),
+    Mutant(
+        name="passwords in a run record",
+        why="whoever reads the record can open the ledger of the team",
+        file="cli/watch.py",
+        before='return f"{scheme}://…" if apart else',
+        after="return str(value) if apart else",
+        tests=(WATCH,),
+    ),
+    Mutant(
+        name="scores in a run record",
+        why="figures of real series, which no guarantee covers, lie in a file that a monitor reads",
+        file="cli/console.py",
+        before="for name in _PUBLIC if name in facts}",
+        after="for name in facts}",
+        tests=(WATCH,),
+    ),
+    Mutant(
+        name="the text of an unforeseen error in a run record",
+        why="it may quote a value or an identifier",
+        file="cli/watch.py",
+        before="[type(problem).__name__, *_notes(problem)]",
+        after="[str(problem), *_notes(problem)]",
+        tests=(WATCH,),
     ),
     Mutant(
         name="a public half as large as the holdout",

@@ -210,9 +210,9 @@ MUTANTS = (
     Mutant(
         name="units that trained a release called unseen",
         why="a release that copies what it learned passes for one that did not",
-        file="api/panels.py",
-        before="not listed <= known:",
-        after="not listed & known:",
+        file="api/scoring.py",
+        before="not units <= known:",
+        after="not units & known:",
         tests=(f"{HOLDOUTS}::test_units_that_trained_one_of_the_releases_are_not_called_unseen",),
     ),
     Mutant(

@@ -15,7 +15,7 @@ MUTANTS = (
         name="uncharged access",
         why="a grant is handed out and nothing is written down",
         file="privacy/ledger.py",
-        before='head = writer.append("charge", charges.charge_body(run, plan, price, label, noise))',
+        before='head = writer.append("charge", body)',
         after="head = self._store.genesis",
         tests=(LEDGER,),
     ),

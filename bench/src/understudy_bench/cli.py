@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from understudy.api.places import existing, whole_file
+from understudy.api.arguments import existing, whole_file
 from understudy.cli.console import Json, Output, Quiet, table
 from understudy.errors import InputError
 

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 from filelock import FileLock, Timeout
 
-from understudy.api.places import existing, whole_file
+from understudy.api.arguments import existing, whole_file
 from understudy.cli.console import Json, Output, Quiet
 from understudy.errors import InputError, MissingData
 from understudy.workers import Workers, pool, workers_of

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from understudy.api.arguments import check_table
-from understudy.api.charging import Payer, charging, check_budget, named_by, payer_of
-from understudy.api.places import existing_table, require_room, unused
+from understudy.api.arguments import check_table, existing_table, require_room, unused
+from understudy.api.charging import Payer, charging, check_budget, payer_of
 from understudy.data import Schema
 from understudy.files import whole_file
 from understudy.planning.choices import contract_of, guarantee_for, require_budget
+from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.purchases import Bought, BuyBounds, BuyCategories, BuyPopulation, Purchase
 
@@ -45,9 +45,8 @@ def bounds(
         save_to: Schema file to write.
     """
     names = (columns,) if isinstance(columns, str) else tuple(columns)
-    low, high = between
-    purchase = BuyBounds(columns=names, low=low, high=high, coverage=coverage)
-    return bought(purchase, data, schema, epsilon, ledger=ledger, save_to=save_to)
+    purchase = BuyBounds(columns=names, low=between[0], high=between[1], coverage=coverage)
+    return bought(purchase, data, schema, epsilon, ledger=ledger, save_to=save_to)[0]
 
 
 def categories(
@@ -60,7 +59,7 @@ def categories(
     save_to: Path | str | None = None,
 ) -> Bought:
     """Buys the categories of a column that enough units hold; other arguments as `bounds` takes them."""
-    return bought(BuyCategories(column=column), data, schema, epsilon, ledger=ledger, save_to=save_to)
+    return bought(BuyCategories(column=column), data, schema, epsilon, ledger=ledger, save_to=save_to)[0]
 
 
 def population(
@@ -72,7 +71,7 @@ def population(
     save_to: Path | str | None = None,
 ) -> Bought:
     """Buys the number of units; other arguments as `bounds` takes them."""
-    return bought(BuyPopulation(), data, schema, epsilon, ledger=ledger, save_to=save_to)
+    return bought(BuyPopulation(), data, schema, epsilon, ledger=ledger, save_to=save_to)[0]
 
 
 def bought(
@@ -83,8 +82,8 @@ def bought(
     *,
     ledger: Payer | None = None,
     save_to: Path | str | None = None,
-) -> Bought:
-    """Charges the ledger, answers, and writes the new schema where it was asked for.
+) -> tuple[Bought, Ledger]:
+    """Charges the ledger, answers, and writes the new schema where it was asked for; returns the ledger, too.
 
     Privacy: reads the private table; all that leaves went through the grant of a charge already written.
     """
@@ -93,8 +92,7 @@ def bought(
     draft, file = contract_of(schema, draft=True)
     existing_table(data, "data")
     require_budget(draft)
-    draft = named_by(draft, ledger)
-    payer = payer_of(ledger, draft, file)
+    payer, draft = payer_of(ledger, draft, file)
     guarantee = guarantee_for(draft, epsilon, None)
     purchase.check(draft, guarantee)
     plan = purchase.plan(guarantee)
@@ -112,4 +110,4 @@ def bought(
             except OSError as problem:  # the disk fails now, and the fact is paid
                 problem.add_note(f"Write what was bought into the schema by hand: {found.facts}.")
                 raise
-    return found
+    return found, account

@@ -1,4 +1,4 @@
-"""The ledger that a run charges: found, checked before any table is read, and opened when the charge is due."""
+"""The ledger that a run charges: found once, checked before any table is read, made when the first charge is due."""
 
 import math
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from understudy.data import BudgetDeclaration, Schema
 from understudy.data.draft import NAMELESS
 from understudy.data.type_checks import require_argument
 from understudy.errors import BudgetExceeded, InputError, LedgerError
-from understudy.planning.choices import existing_ledger, require_budget
+from understudy.planning.choices import require_budget
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.charges import NOT_COVERED, declared
 from understudy.privacy.ledger import Ledger, record_uncovered
@@ -20,33 +20,27 @@ from understudy.privacy.plan import SpendingPlan
 Payer = Ledger | str | Path  # an open ledger, or the file, folder or address of one
 
 
-def payer_of(ledger: Payer | None, schema: Schema, schema_file: Path | None) -> Payer:
-    """Returns who pays for a run: the ledger that was named, or the one in the folder of the schema's file."""
+def payer_of(ledger: Payer | None, schema: Schema, schema_file: Path | None) -> tuple[Payer, Schema]:
+    """Returns who pays for a run, open if it exists already, and the schema with the name of its ledger.
+
+    A draft that left its population without a name gets that of its ledger's file: two tables of two ledgers are two
+    populations, and the registry knows a population by its name.
+    """
     remedy = "Name the file of the ledger, such as ledger='meters.ledger': the first run makes it, later runs charge it"
     if ledger is None:
         if schema_file is None:
             raise InputError(f"ledger: a file is expected, because the schema comes from no file. {remedy}.")
         require_budget(schema)
-        return schema_file.absolute().parent
+        ledger = schema_file.absolute().parent
     require_argument(ledger, Ledger | str | Path, "ledger", f"{remedy}; on simulated data pass Ledger.scratch().")
-    return ledger
-
-
-def named_by(schema: Schema, ledger: Payer | None) -> Schema:
-    """Returns the schema with the name of its ledger's file where a draft left its population without one.
-
-    Two tables of two ledgers are two populations, and the registry knows a population by its name.
-    """
-    if schema.name != NAMELESS or ledger is None:
-        return schema
+    if schema.name == NAMELESS and isinstance(ledger, Ledger) and ledger.path is not None:
+        schema = replace(schema, name=ledger.name)
+    elif schema.name == NAMELESS and isinstance(ledger, str | Path) and Path(ledger).suffix == ".ledger":
+        schema = replace(schema, name=Path(ledger).stem)
     if isinstance(ledger, Ledger):
-        return schema if ledger.path is None else replace(schema, name=ledger.name)
-    return replace(schema, name=Path(ledger).stem) if Path(ledger).suffix == ".ledger" else schema
-
-
-def run_delta(payer: Payer) -> float | None:
-    """Returns the delta that an open ledger gives each run; None for a file, whose schema says it."""
-    return payer.composition.run_delta if isinstance(payer, Ledger) else None
+        return ledger, schema
+    found = Ledger.find(schema.name, ledger) if schema.budget is None else Ledger.find_for(schema, ledger)
+    return found or ledger, schema
 
 
 def with_budget(schema: Schema, payer: Payer, epsilon: float | None) -> Schema:
@@ -57,24 +51,19 @@ def with_budget(schema: Schema, payer: Payer, epsilon: float | None) -> Schema:
     """
     if schema.budget is not None or (isinstance(payer, Ledger) and payer.path is None):
         return schema
-    ledger = payer if isinstance(payer, Ledger) else Ledger.find(schema.name, payer)
-    if ledger is None:
-        if epsilon is None or not math.isfinite(epsilon):
-            raise InputError("epsilon: a finite number is expected, because the schema declares no budget. Try 1.")
-        return replace(schema, budget=BudgetDeclaration(epsilon=epsilon))
-    rule = ledger.composition
-    budget: dict[str, Any] = {"max_runs": rule.max_runs, "composition": rule.kind, **asdict(rule.guarantee)}
-    return replace(schema, budget=BudgetDeclaration(**budget))
+    if isinstance(payer, Ledger):
+        rule = payer.composition
+        budget: dict[str, Any] = {"max_runs": rule.max_runs, "composition": rule.kind, **asdict(rule.guarantee)}
+        return replace(schema, budget=BudgetDeclaration(**budget))
+    if epsilon is None or not math.isfinite(epsilon):
+        raise InputError("epsilon: a finite number is expected, because the schema declares no budget. Try 1.")
+    return replace(schema, budget=BudgetDeclaration(epsilon=epsilon))
 
 
 def check_budget(payer: Payer, schema: Schema, plan: SpendingPlan, label: str) -> None:
-    """Refuses what the ledger can't pay, before the table is read.
-
-    A ledger that does not exist yet, because the run will make it, is judged by what it would declare.
-    """
-    ledger = payer if isinstance(payer, Ledger) else existing_ledger(payer, schema)
-    ledger = ledger or Ledger.in_memory(**declared(schema))
-    ledger.check(plan, label=label)
+    """Refuses what the ledger can't pay, before the table is read; one that is yet to be made, by what it declares."""
+    found = payer if isinstance(payer, Ledger) else Ledger.find_for(schema, payer)
+    (found or Ledger.in_memory(**declared(schema))).check(plan, label=label)
 
 
 def without_limit(ledger: Ledger, schema: Schema, guarantee: Guarantee, label: str) -> Ledger:

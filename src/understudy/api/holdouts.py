@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from understudy.api.places import existing, outside, unused, write
+from understudy.api.arguments import existing, unused, write
 from understudy.data import Panel, Schema, Table
 from understudy.data.io.read import MIN_UNITS
 from understudy.data.panel import concatenate
@@ -53,20 +53,18 @@ class Holdout:
         if given is None and listed is None:
             return cls()
         beside = None if release is None else list_beside(release)
-        if isinstance(given, bool) or not isinstance(given, int | float):
-            return cls(units=_units_of(listed if given is None else given, schema), file=_unwritten(beside, release))
-        if listed is None and beside is None:
+        drawn = isinstance(given, int | float) and not isinstance(given, bool)
+        file = Path(listed) if drawn and listed is not None else beside
+        if file is not None:
+            unused(file, "holdout_list", release=release)
+        if not drawn:
+            return cls(units=_units_of(listed if given is None else given, schema), file=file)
+        if file is None:
             raise InputError(
                 "holdout: a place for the list of the units kept out is expected, because they are drawn at random. "
                 "Give save_to='release', next to which it is written, or holdout_list='kept-out.csv'."
             )
-        return cls(share=given, file=_unwritten(beside if listed is None else Path(listed), release))
-
-
-def _unwritten(file: Path | None, release: Path | None) -> Path | None:
-    if file is None:
-        return None
-    return unused(file if release is None else outside(file, release, "holdout_list"), "holdout_list")
+        return cls(share=given, file=file)
 
 
 def _units_of(given: Any, schema: Schema) -> set[str]:
@@ -162,10 +160,11 @@ def check_share(share: float | None, schema: Schema, *, allow_few_units: bool) -
     population = schema.population.size
     if share is None or population is None or schema.unit.kind != "entity":
         return
-    for part, least, what, otherwise in (
+    sides = (
         (1 - share, 0 if allow_few_units else MIN_UNITS, "remain", "Keep fewer units out, or give `allow_few_units`"),
         (share, MIN_SERIES, "be kept out, because `evaluate` refuses fewer", "Keep more units out, or omit `holdout`"),
-    ):
+    )
+    for part, least, what, otherwise in sides:
         if population * part < least:
             raise InputError(
                 f"holdout: at least {least} units are expected to {what}, and {share:g} of the declared population "

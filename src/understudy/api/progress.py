@@ -16,13 +16,18 @@ _LEAST_SHARE = 0.01  # before that, the work done says nothing about the rest
 
 
 @contextmanager
-def shown(progress: Shown) -> Iterator[Progress]:
-    """Yields what takes reports: the caller's own, a bar in a terminal or a notebook, or nothing."""
-    console = Console(stderr=True)
+def shown(progress: Shown, console: Console | None = None, *, lines: bool = False) -> Iterator[Progress]:
+    """Yields what takes reports: the caller's own, a bar in a terminal or a notebook, or nothing.
+
+    Args:
+        lines: Whether a line is printed now and then where neither is at hand.
+    """
+    console = console or Console(stderr=True)
+    watched = console.is_terminal or (console.is_jupyter and find_spec("ipywidgets"))
     if callable(progress):
         yield progress
-    elif progress and (console.is_terminal or (console.is_jupyter and find_spec("ipywidgets"))):
-        with bar(console) as report:
+    elif progress and (watched or lines):
+        with (bar if watched else progress_lines)(console) as report:
             yield report
     else:
         yield lambda stage, share: None

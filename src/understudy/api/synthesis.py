@@ -12,19 +12,9 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from understudy.api.arguments import check_names, contract_for
-from understudy.api.charging import (
-    Payer,
-    charging,
-    check_budget,
-    named_by,
-    payer_of,
-    run_delta,
-    with_budget,
-    without_limit,
-)
+from understudy.api.arguments import check_names, contract_for, existing_table, require_room, unused
+from understudy.api.charging import Payer, charging, check_budget, payer_of, with_budget, without_limit
 from understudy.api.holdouts import Holdout, check_share, check_split, list_written, split_table
-from understudy.api.places import existing_table, require_room, unused
 from understudy.api.progress import Shown, shown
 from understudy.api.sampling import sample_in_pieces, usual_number
 from understudy.data import Panel, Schema, Table
@@ -110,18 +100,16 @@ def synthesize(
         False
     """
     check_names(options, RunOptions.__annotations__, synthesize)
-    run = _prepared(
+    run = prepared(
         data, schema, epsilon, ledger=ledger, method=method, delta=delta, context=context, label=label,
-        holdout=holdout, save_to=save_to, options=options,
+        holdout=holdout, save_to=save_to, **options,
     )  # fmt: skip
-    for sentence in doubts(run.method, run.schema, run.guarantee, options.get("task", "series")):
-        warnings.warn(sentence, UnderstudyWarning, stacklevel=2)
     with shown(progress) as tell:
-        return run.carry_out(tell)
+        return run.carry_out(tell)[0]
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Run:
+class Run:
     """One run, checked as far as it can be without the table."""
 
     data: Any
@@ -134,25 +122,27 @@ class _Run:
     kept_out: Holdout
     save_to: Path | None
     public_inputs: Mapping[str, str]
+    workers: Workers
     options: RunOptions
 
-    def carry_out(self, progress: Progress) -> Release:
-        """Reads the table, charges, learns, and writes the release where it was asked for.
+    def carry_out(self, progress: Progress) -> tuple[Release, Ledger]:
+        """Reads the table, charges, learns, and writes the release where it was asked for; returns the ledger, too.
 
         Privacy: all that leaves the table goes through `Synthesizer.fit`, which charges first.
         """
-        if not self.options.get("not_private"):
+        private, few = not self.options.get("not_private"), self.options.get("allow_few_units")
+        if private:
             check_budget(self.payer, self.schema, self.plan, self.method.name)
         progress("reading", 0.0)
-        seed, few = self.options.get("seed"), self.options.get("allow_few_units")
+        seed = self.options.get("seed")
         table, held_out = split_table(self._table(), self.kept_out, np.random.default_rng(seed))
         check_split(table, held_out, allow_few_units=few is not None)
         key = self._room_and_key()
         with charging(self.payer, self.schema) as ledger:
             release = self.method.fit(
                 table,
-                self._limited(ledger),
-                workers=self._workers,
+                ledger if private else without_limit(ledger, self.schema, self.guarantee, self.method.name),
+                workers=self.workers,
                 guarantee=self.guarantee,
                 noise=None if seed is None else NoiseSource.seeded(seed),
                 progress=lambda stage, share: progress(stage, 0.1 + 0.5 * share),
@@ -163,9 +153,9 @@ class _Run:
             samples = self._samples(release, progress)
             progress("writing", 0.9)
             with list_written(held_out, self.kept_out.file):
-                if self.save_to is None:
-                    return release
-                return replace(release.save(self.save_to, samples=samples, key=key), source=self.save_to)
+                if self.save_to is not None:
+                    release = replace(release.save(self.save_to, samples=samples, key=key), source=self.save_to)
+        return release, ledger
 
     def _table(self) -> Table:
         if isinstance(self.data, Table):
@@ -173,29 +163,16 @@ class _Run:
         if isinstance(self.data, Panel):
             return Table.of(replace(self.data, schema=self.schema))
         few = self.options.get("allow_few_units") is not None
-        workers = self._workers
-        return table_of(self.data, self.schema, context=self.context, allow_few_units=few, workers=workers)
-
-    @property
-    def _workers(self) -> Workers:
-        return workers_of(self.options.get("workers", 1), self.options.get("cluster"))
-
-    @property
-    def _num_series(self) -> int:
-        return self.options.get("num_series") or usual_number(self.schema)
+        return table_of(self.data, self.schema, context=self.context, allow_few_units=few, workers=self.workers)
 
     def _room_and_key(self) -> keys.SigningKey | None:
         """Returns the signing key of a release to be saved, for which there is room on the disk."""
         if self.save_to is None:
             return None
-        require_fit(self.schema.unit.dtype, self._num_series - 1, "unit.dtype")
-        values = self._num_series * self.schema.num_steps * self.schema.num_channels
-        require_room(self.save_to, _MODEL_BYTES + 8 * values)
+        num_series = self.options.get("num_series") or usual_number(self.schema)
+        require_fit(self.schema.unit.dtype, num_series - 1, "unit.dtype")
+        require_room(self.save_to, _MODEL_BYTES + 8 * num_series * self.schema.num_steps * self.schema.num_channels)
         return keys.load_or_create(self.options.get("key", keys.DEFAULT_NAME))
-
-    def _limited(self, ledger: Ledger) -> Ledger:
-        private = not self.options.get("not_private")
-        return ledger if private else without_limit(ledger, self.schema, self.guarantee, self.method.name)
 
     def _samples(self, release: Release, progress: Progress) -> Panel | None:
         """Returns the series that are shipped: none where they need a public context and no table of it was given."""
@@ -211,51 +188,56 @@ class _Run:
         )
 
 
-def _prepared(
+def prepared(
     data: Any,
     schema: Schema | Path | str | None,
     epsilon: float | None,
     *,
-    ledger: Payer | None,
+    ledger: Payer | None = None,
     method: str | Synthesizer,
     delta: float | None,
     context: Any,
-    label: str | None,
+    label: str | None = None,
     holdout: Any,
     save_to: Path | str | None,
-    options: RunOptions,
-) -> _Run:
-    """Makes every check that needs no table."""
+    **options: Unpack[RunOptions],
+) -> Run:
+    """Makes every check that needs no table; warns of what public facts say against the run."""
     target = None if save_to is None else unused(Path(save_to), "save_to")
     contract, file = contract_for(data, schema, _EXAMPLE)
     existing_table(data, "data")
     followed = None if context is None else existing_table(context, "context")
-    require_workers(workers_of(options.get("workers", 1), options.get("cluster")))
-    few, not_private = options.get("allow_few_units"), options.get("not_private", False)
+    workers = workers_of(options.get("workers", 1), options.get("cluster"))
+    require_workers(workers)
+    few = options.get("allow_few_units")
     if few is not None and not few.strip():
         raise InputError("allow_few_units: the reason is expected; the certificate prints it.")
     contract = contract if label is None else replace(contract, label=label)
     contract.require_declared()
-    contract = named_by(contract, ledger)
-    payer = payer_of(ledger, contract, file)
+    payer, contract = payer_of(ledger, contract, file)
     contract = with_budget(contract, payer, epsilon)
     kept_out = Holdout.of(holdout, options.get("holdout_list"), contract, target)
     check_share(kept_out.share, contract, allow_few_units=few is not None)
-    delta = run_delta(payer) if delta is None else delta
-    guarantee = guarantee_for(contract, epsilon, delta, not_private=not_private)
+    if delta is None and isinstance(ledger, Ledger):
+        delta = ledger.composition.run_delta
+    guarantee = guarantee_for(contract, epsilon, delta, not_private=options.get("not_private", False))
     own, _ = chosen(contract, method=method, **_of_method(options))
+    plan = spending_plan(own, contract, guarantee)
+    for sentence in doubts(own, contract, guarantee, options.get("task", "series")):
+        warnings.warn(sentence, UnderstudyWarning, stacklevel=3)
     public = {"schema": file, "context": followed}
-    return _Run(
+    return Run(
         data=data,
         schema=contract,
         guarantee=guarantee,
         method=own,
-        plan=spending_plan(own, contract, guarantee),
+        plan=plan,
         payer=payer,
         context=followed,
         kept_out=kept_out,
         save_to=target,
         public_inputs={name: file_sha256(path) for name, path in public.items() if isinstance(path, Path)},
+        workers=workers,
         options=options,
     )
 

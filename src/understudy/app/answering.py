@@ -54,9 +54,9 @@ class Ask:
 
     def ledger(self, schema: Any) -> Any:
         """The ledger of a schema; None where the first run makes it."""
-        from understudy.planning.choices import existing_ledger
+        from understudy.privacy.ledger import Ledger
 
-        return existing_ledger(self.schema_path.parent, schema)
+        return Ledger.find_for(schema, self.schema_path.parent)
 
     def problem(self, text: str, status: int = 422) -> Response:
         """Says what went wrong: on a page, or where a part of a page was asked for in its place."""

@@ -119,9 +119,9 @@ def typed(words: list[str]) -> str:
 
 def ledger_file(path: Path, schema: Schema) -> str:
     """Returns where the ledger of a schema is, or will be made."""
-    from understudy.planning.choices import existing_ledger
+    from understudy.privacy.ledger import Ledger
 
-    found = existing_ledger(path.parent, schema) if schema.budget is not None else None
+    found = Ledger.find_for(schema, path.parent) if schema.budget is not None else None
     return str(path.parent / f"{schema.name}.ledger" if found is None else found.path)
 
 

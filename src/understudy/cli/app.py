@@ -10,38 +10,33 @@ import typer
 from understudy.cli.console import Commands, Output
 from understudy.errors import InputError
 
-# A line of help by name; the module is of that name but for _ELSEWHERE, and has an `app` or a function of that name.
+# By name: its module, which has an `app` or a function of that name, and its line of help.
 _COMMANDS = {
-    "init": "Write a schema draft: who is protected, what is public, and bounds to fill in.",
-    "buy": "Buy a fact for the schema with differential privacy, from the ledger.",
-    "plan": "State what a budget buys, before it is spent, and whether it buys anything.",
-    "pretrain": "Train the modules that a method needs, on public data.",
-    "synth": "Charge the ledger, learn, and write synthetic series with their certificate.",
-    "pets": "Run private evolution in two places: vote where the data is, evolve elsewhere.",
-    "sample": "Sample synthetic series. The release's certificate covers whatever is made from it.",
-    "impute": "Fill the gaps of a table, with an interval for every number.",
-    "forecast": "Forecast the steps after the end of each series, as quantiles.",
-    "evaluate": "Score synthetic series: marginals, dynamics, dependence, usefulness and copying.",
-    "report": "Write the page of a release or of its evaluation.",
-    "compare": "Compare releases on one page, or choose one of them with a charge to the ledger.",
-    "audit": "Attack a release: membership, singling out, linkability, inference; contradict its certificate.",
-    "verify": "Recompute epsilon, file hashes and the signature of a release.",
-    "certificate": "Print what is protected, from whom and how it was measured, on one page.",
-    "federate": "Train across several organisations, each side in a process of its own.",
-    "ledger": "Show what was charged to a population and what is left; raise a budget.",
-    "methods": "List the methods: a line each, what they need, and their options.",
-    "keys": "Make, list, export, rotate, trust and revoke the keys that sign certificates.",
-    "data": "Make example data; partition large tables.",
-    "app": "Walk from a table to a release in a browser, on this machine only.",
-    "demo": "Make invented homes, spend a budget on them, and show synthetic homes with their certificate.",
-}
-_ELSEWHERE = {
-    "impute": "complete",
-    "forecast": "complete",
-    "certificate": "verify",
-    "compare": "evaluate",
-    "report": "evaluate",
-    "app": "serve",
+    "init": ("data", "Write a schema draft: who is protected, what is public, and bounds to fill in."),
+    "buy": ("buy", "Buy a fact for the schema with differential privacy, from the ledger."),
+    "plan": ("plan", "State what a budget buys, before it is spent, and whether it buys anything."),
+    "pretrain": ("pretrain", "Train the modules that a method needs, on public data."),
+    "synth": ("synth", "Charge the ledger, learn, and write synthetic series with their certificate."),
+    "pets": ("pets", "Run private evolution in two places: vote where the data is, evolve elsewhere."),
+    "sample": ("sample", "Sample synthetic series. The release's certificate covers whatever is made from it."),
+    "impute": ("sample", "Fill the gaps of a table, with an interval for every number."),
+    "forecast": ("sample", "Forecast the steps after the end of each series, as quantiles."),
+    "evaluate": ("evaluate", "Score synthetic series: marginals, dynamics, dependence, usefulness and copying."),
+    "report": ("evaluate", "Write the page of a release or of its evaluation."),
+    "compare": ("evaluate", "Compare releases on one page, or choose one of them with a charge to the ledger."),
+    "audit": (
+        "evaluate",
+        "Attack a release: membership, singling out, linkability, inference; contradict its certificate.",
+    ),
+    "verify": ("verify", "Recompute epsilon, file hashes and the signature of a release."),
+    "certificate": ("verify", "Print what is protected, from whom and how it was measured, on one page."),
+    "federate": ("federate", "Train across several organisations, each side in a process of its own."),
+    "ledger": ("ledger", "Show what was charged to a population and what is left; raise a budget."),
+    "methods": ("plan", "List the methods: a line each, what they need, and their options."),
+    "keys": ("keys", "Make, list, export, rotate, trust and revoke the keys that sign certificates."),
+    "data": ("data", "Make example data; partition large tables."),
+    "app": ("serve", "Walk from a table to a release in a browser, on this machine only."),
+    "demo": ("demo", "Make invented homes, spend a budget on them, and show synthetic homes with their certificate."),
 }
 
 
@@ -54,13 +49,14 @@ class _OnDemand(typer.core.TyperGroup):
 
 @cache
 def _loaded(name: str) -> Any:
-    module = import_module(f"understudy.cli.{_ELSEWHERE.get(name, name)}")
-    if hasattr(module, "app"):
+    module = import_module(f"understudy.cli.{_COMMANDS[name][0]}")
+    command = getattr(module, "serve" if name == "app" else name, None)
+    if not callable(command):
         group = typer.main.get_group(module.app)
-        group.help, group.no_args_is_help = _COMMANDS[name], True
+        group.help, group.no_args_is_help = _COMMANDS[name][1], True
         return group
     alone = Commands(add_completion=False)
-    alone.command(name)(getattr(module, "serve" if name == "app" else name))
+    alone.command(name)(command)
     return typer.main.get_command(alone)
 
 
@@ -73,7 +69,7 @@ app = Commands(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _name, _line in _COMMANDS.items():
+for _name, (_, _line) in _COMMANDS.items():
     app.command(_name, help=_line)(lambda: None)
 
 
@@ -102,18 +98,13 @@ def _options(
 
 # Typer brings its own copy of click in some versions and imports it in others; this finds the class in both.
 _UsageProblem: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
-
-
-@cache
-def _command(commands: typer.Typer) -> Any:
-    """Returns the commands, put together once however often a process calls them."""
-    return typer.main.get_command(commands)
+_command = cache(typer.main.get_command)  # put together once however often a process calls them
 
 
 def call(arguments: Sequence[str], commands: typer.Typer = app, program: str = "understudy") -> int:
     """Runs one command; a command line that makes no sense is an `InputError`."""
     try:
-        code = _command(commands)(args=list(arguments), prog_name=program, standalone_mode=False)
+        code: Any = _command(commands)(args=list(arguments), prog_name=program, standalone_mode=False)
     except _UsageProblem as problem:
         if type(problem).__name__ == "NoArgsIsHelpError":
             problem.show()

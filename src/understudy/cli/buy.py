@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from understudy.api.arguments import existing
 from understudy.api.buy import bought
-from understudy.api.places import existing, existing_table
 from understudy.cli.console import Commands, Output
 from understudy.cli.ledger import left_in
 from understudy.cli.options import TableFile
@@ -17,7 +17,6 @@ from understudy.data.draft import still_open
 from understudy.errors import InputError
 from understudy.planning.choices import guarantee_for
 from understudy.privacy.budget import Guarantee, at_most, check_delta, default_delta
-from understudy.privacy.ledger import Ledger
 from understudy.privacy.purchases import Bought, BuyBounds, BuyCategories, BuyPopulation, Purchase
 
 app = Commands()
@@ -27,7 +26,7 @@ app = Commands()
 class Order:
     """What every purchase needs."""
 
-    file: TableFile
+    data: TableFile
     schema: Annotated[Path, "Schema of the table; it may leave bounds and categories open."]
     epsilon: Annotated[float, "Epsilon of this purchase; a charge is never given back."]
     out: Annotated[Path, "Schema to write, in the folder of the old one; it must not exist yet."]
@@ -105,10 +104,7 @@ def population(output: Output, order: Order) -> None:
 
 
 def _buy(
-    output: Output,
-    purchase: Purchase,
-    order: Order,
-    words: Callable[[Bought, Schema, Guarantee], list[str]],
+    output: Output, purchase: Purchase, order: Order, words: Callable[[Bought, Schema, Guarantee], list[str]]
 ) -> None:
     """Buys the fact and reports it."""
     schema, out = existing(order.schema, "--schema"), order.out
@@ -116,10 +112,10 @@ def _buy(
         raise InputError(
             f"--out: a file in the folder of '{schema}' is expected, because the new schema charges the ledger there."
         )
-    found = bought(purchase, existing_table(order.file, "FILE"), schema, order.epsilon, save_to=out)
+    found, ledger = bought(purchase, order.data, schema, order.epsilon, save_to=out)
     draft = Schema.load(schema, draft=True)
     guarantee = guarantee_for(draft, order.epsilon, None)
-    left, left_words = left_in(Ledger.open_for(draft, schema.absolute().parent))
+    left, left_words = left_in(ledger)
     first, *more = words(found, draft, guarantee)
     price, unknown = purchase.plan(guarantee).epsilon(), still_open(found.schema)
     output.result(

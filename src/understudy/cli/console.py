@@ -2,58 +2,81 @@
 
 import inspect
 import json as json_format
+import logging
 import math
 import os
 import re
-import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
-from typing import Annotated, Any, Literal, get_type_hints
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from understudy.api.progress import Progress, bar, progress_lines
+from understudy.api.progress import Progress, shown
 from understudy.display import table as table
 from understudy.errors import UnderstudyError, UnderstudyWarning
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 _PIPE_WIDTH = 120
+LOG = logging.getLogger("understudy")
+EVERYWHERE = ("run_record", "metrics", "log_json", "json", "quiet")  # options of every command, last in its help
+_PUBLIC = ("method", "status", "epsilon", "delta")  # of what a command found; the rest may be internal
+_MACHINES = {"rich_help_panel": "For machines"}
+
+
+def note(event: str, **facts: Any) -> None:
+    """Writes an event to the log of this package, for whoever listens; its facts are public."""
+    LOG.info(event, extra={"facts": facts})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """How one command talks: to a person, to a program, or not at all."""
+    """How one command talks: to a person, to a program, or not at all; and what it leaves for machines."""
 
     json: Json = False
     quiet: Quiet = False
+    log_json: Annotated[
+        str | None,
+        typer.Option(metavar="FILE|-", help="Append a line of JSON for each event; - is stderr.", **_MACHINES),
+    ] = None
+    run_record: Annotated[
+        str | None, typer.Option(metavar="FILE|FOLDER/", help="Write a record of the run: JSON.", **_MACHINES)
+    ] = None
+    metrics: Annotated[Path | None, typer.Option(help="Write figures of the run: OpenMetrics.", **_MACHINES)] = None
+
+    @property
+    def hushed(self) -> bool:
+        """Whether standard error is kept free of progress and cautions."""
+        return self.quiet or self.log_json == "-"
 
     def say(self, *parts: RenderableType) -> None:
         """Prints text and tables for a person; nothing for a program or with `--quiet`."""
         if not self.json and not self.quiet:
             for part in parts:
-                _console().print(_Clean(part), soft_wrap=isinstance(part, str | Text))
+                console().print(_Clean(part), soft_wrap=isinstance(part, str | Text))
 
-    def caution(self, *sentences: str) -> None:
-        """Prints sentences on standard error; nothing with `--quiet`."""
-        if not self.quiet:
-            for sentence in sentences:
-                error_console().print(_Clean(sentence), soft_wrap=True)
+    def caution(self, sentence: str) -> None:
+        """Prints a sentence on standard error, unless quiet."""
+        if not self.hushed:
+            console(stderr=True).print(_Clean(sentence), soft_wrap=True)
 
     @contextmanager
     def cautions(self) -> Iterator[list[str]]:
-        """Prints what the library warns of at once, and yields the list of it."""
+        """Prints and notes at once what the library warns of from public facts, and yields the list of it."""
         told: list[str] = []
 
         def tell(message: Warning | str, *_: Any, **__: Any) -> None:
             told.append(str(message))
-            self.caution(str(message))
+            note("caution", text=told[-1])
+            self.caution(told[-1])
 
         with warnings.catch_warnings():
             warnings.simplefilter("always", UnderstudyWarning)
@@ -62,6 +85,9 @@ class Output:
 
     def result(self, facts: Mapping[str, Any], *parts: RenderableType) -> None:
         """Prints what the command found: `facts` to a program, `parts` to a person."""
+        ledger = facts["ledger"] if isinstance(facts.get("ledger"), dict) else {}
+        left = {name: figure for name, figure in ledger.items() if name.endswith("_left")}
+        note("found", **{name: facts[name] for name in _PUBLIC if name in facts}, ledger=left)
         if self.json:
             print(json_format.dumps(plain(facts), indent=2, allow_nan=False), flush=True)
         self.say(*parts)
@@ -73,11 +99,16 @@ class Output:
         Args:
             lines: Whether a line is printed now and then where standard error is no terminal.
         """
-        if self.quiet or not (lines or sys.stderr.isatty()):
-            yield lambda stage, share: None
-            return
-        with (bar if sys.stderr.isatty() else progress_lines)(error_console()) as report:
-            yield report
+        stages = [""]
+
+        def told(stage: str, share: float) -> None:
+            if stage != stages[-1]:
+                stages.append(stage)
+                note("stage", stage=stage)
+            report(stage, share)
+
+        with shown(not self.hushed, console(stderr=True), lines=lines) as report:
+            yield told
 
 
 class Commands(typer.Typer):
@@ -99,15 +130,20 @@ class Commands(typer.Typer):
 
 def _with_fields(function: Callable[..., None]) -> Callable[..., None]:
     groups: dict[str, Any] = {name: kind for name, kind in get_type_hints(function).items() if is_dataclass(kind)}
-
-    options = sorted(_options(function), key=lambda one: one.name in ("json", "quiet"))  # last on the page of help
+    options = sorted(_options(function), key=lambda one: one.name in EVERYWHERE)
+    own = next((one.name for one in options if one.annotation is typer.Context), None)
+    if own is None:
+        options.append(inspect.Parameter("_call", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context))
     spelled = {one.name: _spelled(one) for one in options}
 
     @wraps(function)
     def command(**given: Any) -> None:
+        call = given.pop("_call") if own is None else given[own]
+        asked = {spelled[name]: value for name, value in given.items() if name not in (*EVERYWHERE, own)}
         made = {name: kind(**{own.name: given.pop(own.name) for own in fields(kind)}) for name, kind in groups.items()}
         try:
-            function(**given, **made)
+            with _watched(made.values(), call.command_path, asked):
+                function(**given, **made)
         except UnderstudyError as problem:
             problem.args = (_as_typed(str(problem), spelled),)
             raise
@@ -115,6 +151,16 @@ def _with_fields(function: Callable[..., None]) -> Callable[..., None]:
     command.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     command.__annotations__ = {one.name: one.annotation for one in options}
     return command
+
+
+def _watched(groups: Iterable[Any], called: str, asked: Mapping[str, Any]) -> AbstractContextManager[None]:
+    """Returns what notes the events of a command where one of its options asks for that."""
+    output = next((one for one in groups if isinstance(one, Output)), Output())
+    if output.log_json is output.run_record is output.metrics is None:
+        return nullcontext()
+    from understudy.cli.watch import watching
+
+    return watching(output, called.partition(" ")[2], asked)
 
 
 def _options(taker: Any) -> Iterator[inspect.Parameter]:
@@ -135,11 +181,11 @@ def _options(taker: Any) -> Iterator[inspect.Parameter]:
 def _spelled(parameter: inspect.Parameter) -> str:
     """Returns a parameter as a user types it: FILE, --save-to."""
     (info,) = getattr(parameter.annotation, "__metadata__", (None,))
-    flags = (getattr(info, "default", None), *(getattr(info, "param_decls", None) or ()))  # as Typer takes them
-    declared = [flag for flag in flags if isinstance(flag, str) and flag.startswith("--")]
     if isinstance(info, typer.models.ArgumentInfo):
         return str(info.metavar or parameter.name.upper())
-    return declared[0] if declared else f"--{parameter.name.replace('_', '-')}"
+    flags = (getattr(info, "default", None), *(getattr(info, "param_decls", None) or ()))  # as Typer takes them
+    declared = (flag for flag in flags if isinstance(flag, str) and flag.startswith("--"))
+    return next(declared, f"--{parameter.name.replace('_', '-')}")
 
 
 def _as_typed(message: str, spelled: Mapping[str, str]) -> str:
@@ -167,18 +213,16 @@ class _Clean:
             yield segment if segment.control else Segment(clean(segment.text), segment.style)
 
 
-def error_console() -> Console:
-    """Returns standard error; without colours where NO_COLOR is set or it is no terminal."""
-    return _console(stderr=True)
+def console(*, stderr: bool = False) -> Console:
+    """Returns a console that prints text as it is: brackets and colons in it are a user's, not mark-up.
 
-
-def _console(*, stderr: bool = False) -> Console:
-    """Returns a console that prints text as it is: brackets and colons in it are a user's, not mark-up."""
-    colours: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
-    console = Console(stderr=stderr, highlight=False, markup=False, emoji=False, color_system=colours)
-    if not console.is_terminal:
-        console.width = _PIPE_WIDTH
-    return console
+    Without colours where NO_COLOR is set or it is no terminal.
+    """
+    colours = None if os.environ.get("NO_COLOR") else "auto"
+    made = Console(stderr=stderr, highlight=False, markup=False, emoji=False, color_system=colours)  # type: ignore[arg-type]
+    if not made.is_terminal:
+        made.width = _PIPE_WIDTH
+    return made
 
 
 def bold(text: str) -> Text:

@@ -9,13 +9,12 @@ from typing import Annotated
 
 import typer
 
-from understudy.api.panels import read_real, read_release
-from understudy.api.places import write
+from understudy.api import scoring
+from understudy.api.arguments import write
 from understudy.cli.console import Output, Progress, bold
 from understudy.cli.evaluate import record_of
-from understudy.cli.options import RealTables
 from understudy.errors import InputError
-from understudy.evaluation.judging import evaluate
+from understudy.evaluation import judging
 from understudy.evaluation.metric import metrics_of
 from understudy.extras import require_extra
 from understudy.privacy.certificate import Certificate
@@ -40,8 +39,8 @@ def demo(
     out.mkdir(parents=True)
     (out / _MARK).write_text(_NOTE, encoding="utf-8")
     data, release, holder, page = out / "data", out / "release", out / "holder.pub", out / "certificate.html"
+    report, figures = out / "report.html", out / "figures"
     table, context, schema = (data / name for name in ("households.parquet", "context.parquet", "schema.toml"))
-    tables = RealTables(real=str(table), context=str(context))
     with _home(out / "home"):  # nothing of the user's is touched
         _run(output, "data", "make", "households", "--n", n, "--out", data)
         _run(output, "plan", schema, "--epsilon", f"{epsilon:g}")
@@ -52,22 +51,13 @@ def demo(
         _run(output, "certificate", release, "--format", "html", "--out", page)
         output.say(f"$ understudy evaluate {release} --real {table} --context {context}  # a few measures")
         with output.progress() as progress:
-            _report(out, tables, release, progress)
-    report, figures = out / "report.html", out / "figures"
+            _judge(release, table, context, report, figures, progress)
     output.say(f"Open {report}, {page}, {release}/synthetic.parquet, and the figures in {figures}.")
     certificate = Certificate.load(release)
-    facts = {
-        "folder": str(out),
-        "synthetic": str(release / "synthetic.parquet"),
-        "certificate": str(page),
-        "ledger": str(data / "households.ledger"),
-        "figures": str(figures),
-        "report": str(report),
-        "epsilon": certificate.epsilon,
-        "status": certificate.status,
-        "guarantee": certificate.sentence(),
-    }
-    output.result(facts, bold(certificate.sentence()))
+    places = {"folder": out, "synthetic": release / "synthetic.parquet", "certificate": page, "report": report}
+    places |= {"ledger": data / "households.ledger", "figures": figures}
+    found = {"epsilon": certificate.epsilon, "status": certificate.status, "guarantee": certificate.sentence()}
+    output.result(places | found, bold(certificate.sentence()))
 
 
 @contextmanager
@@ -92,16 +82,15 @@ def _run(output: Output, *words: object) -> None:
     call([*arguments, *(["--quiet"] if output.json or output.quiet else [])])
 
 
-def _report(out: Path, tables: RealTables, release: Path, progress: Progress) -> None:
+def _judge(release: Path, table: Path, context: Path, report: Path, figures: Path, progress: Progress) -> None:
     """Writes the report, of measures that take seconds, and its figures; `understudy evaluate` runs all measures."""
     from understudy.report.page import drawings, render
 
-    judged = read_release(release, 0, progress)
+    judged, real, _ = scoring.read(release, table, {"context": context}, progress)
     metrics = tuple(metric for metric in metrics_of(("general",)) if metric.name not in _SLOW)
-    real, _ = read_real(tables, judged)
-    assert judged.release is not None
-    record = record_of(evaluate(judged.release, real, synthetic=judged.panel, metrics=metrics, progress=progress))
-    write(out / "report.html", render(record))
-    (out / "figures").mkdir()
+    card = judging.evaluate(judged.subject, real, synthetic=judged.panel, metrics=metrics, progress=progress)
+    record = record_of(card)
+    write(report, render(record))
+    figures.mkdir()
     for drawing in drawings(record):
-        drawing.save(out / "figures")
+        drawing.save(figures)

@@ -1,82 +1,56 @@
-"""`understudy evaluate`, `compare` and `report`: releases judged by real series, side by side, and on a page.
+"""`understudy evaluate`, `compare`, `report` and `audit`: releases judged by real series, on a page, and attacked.
 
 Every score is compared with those of other real series and of a control. A comparison is covered by no guarantee; a
 choice among releases is, and is charged.
 """
 
-import time
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import RenderableType
 
-from understudy.api.charging import charging
-from understudy.api.panels import Candidate, read_candidate, read_list, read_real, read_release, require_unseen
-from understudy.api.places import existing, existing_table, outside, unused, whole_file, write
-from understudy.api.progress import LINE_SECONDS, Progress, duration
+from understudy.api import scoring
+from understudy.api.arguments import existing, existing_table, unused, write
+from understudy.api.checking import verify as checked
+from understudy.api.progress import Progress
 from understudy.cli.console import Output, bold
 from understudy.cli.ledger import facts_of_payer
-from understudy.cli.options import Measures, RealTables
-from understudy.cli.verify import require_holding
-from understudy.data import Schema
-from understudy.data.table import in_partitions
+from understudy.cli.options import ClusterAddress, Measures, Processes, RealTables
 from understudy.errors import InputError
-from understudy.evaluation import judging
-from understudy.evaluation.choosing import LABEL, PrivateChoice
-from understudy.evaluation.metric import Effort
-from understudy.evaluation.scorecard import Scorecard, expected_seconds
+from understudy.evaluation.judging import UNCOVERED
+from understudy.evaluation.scorecard import Scorecard
 from understudy.evaluation.words import with_verdicts
 from understudy.extras import require_extra
 from understudy.files import whole_folder
-from understudy.planning.choices import guarantee_for, require_budget
-from understudy.privacy import keys
-from understudy.privacy.canonical import file_sha256
-from understudy.privacy.certificate import FILE_NAME, Certificate, issue, sign, verify
-from understudy.privacy.noise import NoiseSource
-from understudy.report.record import RunRecord, make_record, public_record
+from understudy.privacy.certificate import Certificate
+from understudy.report.record import RunRecord, make_record, public_record, with_audit
+from understudy.workers import workers_of
 
-KINDS = {
+CONTRADICTED = 6  # exit code of an audit whose attacks contradict the certificate
+_KINDS = {
     "public": "Nothing in it was computed from real series: it may be published with the release.",
     "internal": "It shows real series, and no guarantee covers it: keep it internal. --public writes one to publish.",
 }
-MAX_UNITS = 20_000  # of a table in partitions; no metric looks at more
-_LEAST_SECONDS = 20.0
+Page = Annotated[Path | None, "HTML page to write."]
 
 
 def evaluate(
     output: Output,
     tables: RealTables,
     measures: Measures,
-    candidate: Annotated[Path, typer.Argument(metavar="RELEASE|FILE", help="Release directory, or a synthetic table.")],
+    release: Annotated[Path, typer.Argument(metavar="RELEASE|FILE", help="Release directory, or a synthetic table.")],
     report: Annotated[Path | None, "HTML report to write."] = None,
     record: Annotated[Path | None, "JSON record to write, for `report`."] = None,
 ) -> None:
     """Score synthetic series: marginals, dynamics, dependence, usefulness and copying."""
-    require_extra("sklearn", by="evaluate")
-    for package in ("matplotlib", "jinja2") if report is not None else ():
-        require_extra(package, by="evaluate --report")
-    since, metrics = time.monotonic(), measures.metrics
+    _require_extras("evaluate --report", report)
     written = {name: path for name, path in (("report", report), ("record", record)) if path is not None}
     for name, path in written.items():
-        unused(outside(path, candidate, f"--{name}"), f"--{name}")
+        unused(path, f"--{name}", release=release)
     with output.progress(lines=True) as progress:
-        progress("reading", 0.0)
-        judged = read_candidate(candidate, tables, measures.seed, progress, MAX_UNITS)
-        real, holdout = read_real(tables, judged, max_units=MAX_UNITS, seed=measures.seed)
-        effort = _effort(measures, since, real.values.size, output)
-        card = judging.evaluate(
-            judged.release or judged.panel,
-            real,
-            holdout=holdout,
-            synthetic=judged.panel,
-            metrics=metrics,
-            effort=effort,
-            seed=measures.seed,
-            notes=_sampled(tables),
-            progress=progress,
-        )
+        card = scoring.evaluate(release, **vars(tables), **vars(measures), progress=progress, tell=output.caution)
         if written:
             progress("writing", 0.0)
             made = record_of(card)
@@ -92,23 +66,9 @@ def evaluate(
         raise typer.Exit(2)
 
 
-def _effort(measures: Measures, since: float, num_values: int, output: Output) -> Effort:
-    """Returns the effort with the time that is left since the command began; says how long all rows would take."""
-    effort, limit = measures.effort, ""
-    if effort.seconds is not None:
-        left = max(_LEAST_SECONDS, effort.seconds - (time.monotonic() - since))
-        effort, limit = replace(effort, seconds=left), f"; {duration(left)} are allowed, `--thorough` allows all"
-    size = min(num_values, effort.max_values or num_values)
-    seconds = sum(expected_seconds(metric, size) for metric in measures.metrics)
-    if seconds >= LINE_SECONDS:
-        output.caution(f"Estimate for all {len(measures.metrics)} rows: {duration(seconds)}{limit}.")
-    return effort
-
-
-def _sampled(tables: RealTables) -> tuple[str, ...]:
-    if not in_partitions(tables.real):
-        return ()
-    return (f"The real table is in partitions: at most {MAX_UNITS:,} of its units, drawn at random, were read.",)
+def _require_extras(by: str, page: Path | None) -> None:
+    for package in ("sklearn", "matplotlib", "jinja2") if page is not None else ():
+        require_extra(package, by=by)
 
 
 def record_of(card: Scorecard) -> RunRecord:
@@ -125,17 +85,17 @@ def compare(
         list[Path],
         typer.Argument(metavar="RELEASE|FILE ...", help="Two to six release directories or synthetic tables."),
     ],
-    report: Annotated[Path | None, "HTML page to write."] = None,
+    report: Page = None,
     select: Annotated[bool, "Choose one release with differential privacy; charges the ledger."] = False,
     epsilon: Annotated[float | None, "Epsilon of --select."] = None,
     out: Annotated[Path | None, "File for the certificate of --select."] = None,
 ) -> None:
     """Compare releases on one page, or choose one of them with a charge to the ledger."""
-    for package in ("sklearn", "matplotlib", "jinja2") if report is not None else ():
-        require_extra(package, by="compare --report")
+    _require_extras("compare --report", report)
     existing_table(tables.real, "--real")
-    metrics = replace(measures, suite=measures.suite or ["general"]).metrics
-    _check_places(releases, {"--report": report, "--out": out})
+    for path, name in ((path, name) for path, name in ((report, "--report"), (out, "--out")) if path is not None):
+        for release in releases:
+            unused(path, name, release=existing(release, "RELEASE"))
     if select and (epsilon is None or tables.schema is None or out is None):
         raise InputError(
             "--select: --epsilon (its price), --schema (its ledger pays) and --out (its certificate) are expected."
@@ -148,77 +108,21 @@ def compare(
         )
     facts: dict[str, Any] = {"releases": [path.name for path in releases]}
     lines: list[RenderableType] = []
+    options: Any = {name: value for name, value in vars(tables).items() if name != "real"} | vars(measures)
     with output.progress(lines=True) as progress:
-        candidates = [read_candidate(path, tables, measures.seed, progress) for path in releases]
-        _check_holdout(candidates, tables)
         chosen = None
-        if epsilon is not None and tables.schema is not None and out is not None:
-            certificate = _choose(candidates, releases, tables, epsilon, existing(tables.schema, "--schema"), out)
+        if epsilon is not None and out is not None:
+            certificate = scoring.choose(releases, tables.real, epsilon, out, progress, options)
             chosen = f"{certificate.method}. {certificate.sentence()}"
             facts |= {"choice": certificate.method, "epsilon": certificate.epsilon, "certificate": str(out)}
             lines += [bold(chosen), f"Wrote {out}."]
         if report is not None:
-            real, holdout = read_real(tables, candidates[0])
-            found = judging.compare(
-                {one.name: one.release or one.panel for one in candidates},
-                real,
-                holdout=holdout,
-                synthetic={one.name: one.panel for one in candidates},
-                metrics=metrics,
-                effort=measures.effort,
-                seed=measures.seed,
-                progress=progress,
-            )
+            found = scoring.compare(releases, tables.real, **options, progress=progress)
             found.report(report, chosen=chosen)
-            facts |= {"report": str(report), "recorded": found.recorded, "warning": judging.UNCOVERED}
+            facts |= {"report": str(report), "recorded": found.recorded, "warning": UNCOVERED}
             facts["scorecards"] = found.as_dict()
             lines += [*found.parts(), f"Wrote {report}."]
     output.result(facts, *lines)
-
-
-def _check_places(releases: list[Path], written: dict[str, Path | None]) -> None:
-    if not 2 <= len(releases) <= judging.MAX_RELEASES:
-        raise InputError(f"Two to {judging.MAX_RELEASES} releases are expected, got {len(releases)}.")
-    if len({path.name for path in releases}) < len(releases):
-        raise InputError("Releases with names of their own are expected: the page calls them by the folder's name.")
-    for name, path in written.items():
-        for release in releases:
-            if path is not None:
-                unused(outside(path, existing(release, "RELEASE"), name), name)
-
-
-def _check_holdout(candidates: list[Candidate], tables: RealTables) -> None:
-    """Refuses a list of units that trained one of the releases, before anything is charged or recorded."""
-    if tables.holdout is not None:
-        schema = candidates[0].panel.schema if tables.schema is None else Schema.load(tables.schema)
-        listed = read_list(existing(tables.holdout, "--holdout"), schema)
-        if listed is not None:
-            require_unseen(listed, candidates, schema, strict=True)
-
-
-def _choose(
-    candidates: list[Candidate], releases: list[Path], tables: RealTables, epsilon: float, schema_file: Path, out: Path
-) -> Certificate:
-    """Returns the certificate of a choice, written where it was asked for.
-
-    Privacy: everything is checked and the ledger is charged before a rating is computed; only a name comes out.
-    """
-    schema = Schema.load(schema_file)
-    require_budget(schema)
-    choice = PrivateChoice(candidates=tuple(candidate.panel for candidate in candidates))
-    choice.check(schema)
-    plan = choice.plan(guarantee_for(schema, epsilon, None))
-    private = judging.as_released(read_real(replace(tables, holdout=None), candidates[0])[0], candidates[0].release)
-    key = keys.load_or_create()
-    # What was chosen among, by hash: a release's certificate, which names its files, or a table.
-    digests = {path.name: file_sha256(path / FILE_NAME if path.is_dir() else path) for path in releases}
-    with charging(schema_file.absolute().parent, schema) as ledger, whole_file(out) as draft:
-        grant = ledger.charge(plan, label=LABEL, noise=NoiseSource.secure())
-        name = candidates[choice.run(grant, private)].name
-        method = f"Chosen: {name}, among {', '.join(candidate.name for candidate in candidates)}"
-        certificate = sign(issue(grant, schema, method=method, public_inputs=digests), key)
-        draft.write_text(certificate.dumps(), encoding="utf-8")
-    return certificate
 
 
 def report(
@@ -239,9 +143,9 @@ def report(
 
     for path, name in ((out, "--out"), (figures, "--figures")):
         if path is not None:
-            unused(outside(path, existing(source, "RECORD"), name), name)
+            unused(path, name, release=existing(source, "RECORD"))
     with output.progress() as progress:
-        made = read_record(source, progress, context)
+        made = _read_record(source, progress, context)
         if public and made.public["certificate"] is None:
             raise InputError(
                 "--public: a release with a certificate is expected. Nothing vouches for a table without one, which "
@@ -256,19 +160,66 @@ def report(
                 written = [path for drawing in drawings(shown) for path in drawing.save(draft)]
     kind = "public" if shown.internal is None else "internal"
     facts = {"file": str(out), "kind": kind, "figures": [path.name for path in written]}
-    lines = [f"Wrote {out}. {KINDS[kind]}", *([f"Wrote {len(written)} figures to {figures}."] if written else [])]
+    lines = [f"Wrote {out}. {_KINDS[kind]}", *([f"Wrote {len(written)} figures to {figures}."] if written else [])]
     output.result(facts, *lines)
 
 
-def read_record(source: Path, progress: Progress, context: str | None = None) -> RunRecord:
+def _read_record(source: Path, progress: Progress, context: str | None) -> RunRecord:
     """Returns the record in a file, or one made of a release alone; refuses a certificate that does not hold."""
     if source.is_dir():
-        candidate = read_release(source, 0, progress, context)
-        assert candidate.release is not None
-        certificate = candidate.release.certificate
-        require_holding(verify(certificate, source), source)
-        return public_record(candidate.release, candidate.panel, ledger=facts_of_payer(certificate))
+        found = scoring.candidate(source, {"context": context}, progress)
+        assert found.release is not None
+        checked(found.release, source).require_holding(source)
+        return public_record(found.release, found.panel, ledger=facts_of_payer(found.release.certificate))
     made = RunRecord.load(source)
     if made.public["certificate"] is not None:
-        require_holding(verify(Certificate.from_json(made.public["certificate"]), None), source)
+        checked(Certificate.from_json(made.public["certificate"])).require_holding(source)
     return made
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refits:
+    """How a release is refitted with and without a target."""
+
+    shadows: Annotated[int, typer.Option(min=0, help="Shadow fits with and without a target, each.")] = 0
+    minutes: Annotated[
+        float | None,
+        typer.Option("--budget-minutes", min=0.0, help="Minutes to spend on shadow fits; replaces --shadows."),
+    ] = None
+    attack: Annotated[
+        str, "Targets: assd (as first published) or assd+; asif+ inverts the features that parties send."
+    ] = "assd+"
+    work: Annotated[Path | None, "Folder for shadow fits; a killed audit resumes from it."] = None
+    attempts: Annotated[int, typer.Option(min=20, help="Attempts per question.")] = 500
+    seed: Annotated[int, typer.Option(min=0, help="Seed for the choices of the attacks.")] = 0
+
+
+def audit(
+    output: Output,
+    tables: RealTables,
+    refits: Refits,
+    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="Release directory to attack.")],
+    record: Annotated[Path | None, "Record of `evaluate --record` that receives the findings."] = None,
+    workers: Processes = 1,
+    cluster: ClusterAddress = None,
+) -> None:
+    """Attack a release: membership, singling out, linkability, inference; with --shadows, by refitting it."""
+    if refits.shadows and refits.minutes is not None:
+        raise InputError("--shadows, --budget-minutes: one of them is expected, got both.")
+    if (refits.shadows or refits.minutes is not None) and refits.work is None:
+        raise InputError("--work: shadows need a folder to be kept in. Name one; it is internal.")
+    known = None if record is None else RunRecord.load(existing(record, "--record"))
+    with output.progress() as progress:
+        found = scoring.audit(
+            release,
+            **vars(tables),
+            **vars(refits),
+            workers=workers_of(workers, cluster),
+            progress=progress,
+            tell=output.say,
+        )
+    if known is not None and record is not None:
+        write(record, with_audit(known, found.certificate, found.findings()).dumps(), private=True)
+    output.result(found.as_dict(), *found.parts())
+    if found.contradicted_by:
+        raise typer.Exit(CONTRADICTED)

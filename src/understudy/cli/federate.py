@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from understudy.api.places import existing, unused
+from understudy.api.arguments import existing, unused
+from understudy.api.checking import Verification
 from understudy.cli.console import Commands, Output
 from understudy.errors import InputError
 from understudy.privacy.certificate import Certificate
@@ -25,11 +26,8 @@ def example(
     from understudy.federated.example import write_example
 
     names = write_example(unused(folder, "FOLDER"), port)
-    output.result(
-        {"folder": str(folder), "files": names},
-        f"Wrote {folder}: {', '.join(names)}.",
-        f"Next: understudy federate keys {folder}, then understudy federate up {folder}.",
-    )
+    following = f"Next: understudy federate keys {folder}, then understudy federate up {folder}."
+    output.result({"folder": str(folder), "files": names}, f"Wrote {folder}: {', '.join(names)}.", following)
 
 
 @app.command("keys")
@@ -94,7 +92,8 @@ def verify(output: Output, folder: Folder) -> None:
     from understudy.cli.verify import report
     from understudy.federated.launch import verified
 
-    report(output, *verified(existing(folder, "FOLDER")))
+    release, certificate, checks = verified(existing(folder, "FOLDER"))
+    report(output, release, Verification(certificate, tuple(checks)))
 
 
 @app.command("flower")
@@ -108,11 +107,8 @@ def flower(
     from understudy.federated.launch import write_flower_app
 
     names = write_flower_app(unused(out, "--out"), config, load(config, SideConfig))
-    output.result(
-        {"app": str(out), "files": names},
-        f"Wrote {out}: {', '.join(names)}.",
-        f"In Flower's environment: flwr run {out} NAME, where NAME is your SuperLink's.",
-    )
+    following = f"In Flower's environment: flwr run {out} NAME, where NAME is your SuperLink's."
+    output.result({"app": str(out), "files": names}, f"Wrote {out}: {', '.join(names)}.", following)
 
 
 def _report(output: Output, out: Path, certificate: Certificate) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from understudy.api.places import existing, unused, whole_file
+from understudy.api.arguments import existing, unused, whole_file, write
 from understudy.cli.console import Commands, Output, table
 from understudy.privacy import keys
 
@@ -18,22 +18,20 @@ Passphrase = Annotated[bool, "Seal the key with a passphrase, from UNDERSTUDY_PA
 def create(output: Output, name: Name = "default", passphrase: Passphrase = False) -> None:
     """Make a signing key. Its private half stays in a file that only you can read."""
     public = keys.create(name, keys.passphrase_for(name) if passphrase else None).public
-    output.result(
-        {"name": public.name, "fingerprint": public.fingerprint},
-        f"Made the key '{public.name}', fingerprint {public.fingerprint}.",
-        f"Share its public half: understudy keys export {public.name} --out {public.name}.pub",
-    )
+    share = f"Share its public half: understudy keys export {public.name} --out {public.name}.pub"
+    made = f"Made the key '{public.name}', fingerprint {public.fingerprint}."
+    output.result({"name": public.name, "fingerprint": public.fingerprint}, made, share)
 
 
 @app.command("list")
 def list_keys(output: Output) -> None:
     """List your own keys and those you trust."""
     own = keys.own()
-    known = [("own" if key in own else "trusted", key) for key in keys.trusted()]
-    facts = [{"name": key.name, "whose": whose, "fingerprint": key.fingerprint} for whose, key in known]
+    rows = [(key.name, "own" if key in own else "trusted", key.fingerprint) for key in keys.trusted()]
+    names = ("name", "whose", "fingerprint")
     nothing = "There are no keys yet: the first release makes one, or `understudy keys create` does."
-    rows = (fact.values() for fact in facts)
-    output.result({"keys": facts}, table("name", "whose", "fingerprint", rows=rows) if known else nothing)
+    facts = [dict(zip(names, row, strict=True)) for row in rows]
+    output.result({"keys": facts}, table(*names, rows=rows) if rows else nothing)
 
 
 @app.command("export")
@@ -62,10 +60,8 @@ def trust(
 ) -> None:
     """Trust certificates signed by this key. Compare its fingerprint through another channel first."""
     key = keys.trust(existing(file, "FILE"), name, until)
-    output.result(
-        {"name": key.name, "fingerprint": key.fingerprint, "until": key.until},
-        f"Certificates signed by '{key.name}' ({key.fingerprint}) are trusted from now on.",
-    )
+    facts = {"name": key.name, "fingerprint": key.fingerprint, "until": key.until}
+    output.result(facts, f"Certificates signed by '{key.name}' ({key.fingerprint}) are trusted from now on.")
 
 
 @app.command("add")
@@ -90,12 +86,10 @@ def rotate(
     """Make a new key under a name. Others who trust the old one trust the new one with `keys trust FILE`."""
     target = unused(out, "--out")
     new, line = keys.rotate(name, keys.passphrase_for(name) if passphrase else None)
-    with whole_file(target) as draft:
-        draft.write_text(line + "\n", encoding="utf-8")
-    facts = {"name": name, "fingerprint": new.public.fingerprint, "file": str(out)}
-    output.result(
-        facts, f"'{name}' is {new.public.fingerprint} from now on. Send {out} to those who trust the old key."
-    )
+    write(target, line + "\n")
+    mark = new.public.fingerprint
+    facts = {"name": name, "fingerprint": mark, "file": str(out)}
+    output.result(facts, f"'{name}' is {mark} from now on. Send {out} to those who trust the old key.")
 
 
 @app.command("revoke")

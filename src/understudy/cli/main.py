@@ -1,15 +1,11 @@
-"""The entry point, and the one place where errors become messages and exit codes.
-
-Exit codes: 0 done, 1 internal error, 2 bad input, 3 missing data or extra, 4 budget refused, 5 unknown signer,
-6 certificate contradicted, 7 signer revoked or expired.
-"""
+"""The entry point, and the one place where errors become messages and the exit codes that `understudy --help` lists."""
 
 import json
 import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
@@ -29,7 +25,7 @@ def main(arguments: Sequence[str] | None = None, commands: Any = None, program: 
         with _signals_raise_stopped():
             return _run(given, commands, program)
     except Stopped as stop:
-        return _report(given, _with_notes("Stopped before the end; nothing half-written was left.", stop), BAD_INPUT)
+        return _report(given, "Stopped before the end; nothing half-written was left.", stop)
 
 
 def _run(given: list[str], commands: Any, program: str) -> int:
@@ -42,36 +38,34 @@ def _run(given: list[str], commands: Any, program: str) -> int:
 
             return app.call(given, commands or app.app, program)
     except UnderstudyError as problem:
-        facts = problem.facts if isinstance(problem, CertificateError) else {}
-        return _report(given, _with_notes(str(problem), problem), problem.exit_code, facts)
+        return _report(given, str(problem), problem, problem.exit_code)
     except BrokenPipeError:  # the reader of our output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as problem:
         where = f"'{problem.filename}': " if problem.filename else ""
         text = f"{where}{problem.strerror or 'reading or writing failed'}. Free some space, or choose another place."
-        return _report(given, _with_notes(text, problem), BAD_INPUT)
+        return _report(given, text, problem)
     except MemoryError as problem:
         text = "Too little memory. `understudy plan` says how much a run needs; a plan itself takes up to 1 GiB."
-        return _report(given, _with_notes(text, problem), BAD_INPUT)
+        return _report(given, text, problem)
     except Exception as problem:  # the last line of defence: whatever it says may quote private data
-        return _report(given, _with_notes(_our_fault(problem), problem), OUR_FAULT)
+        return _report(given, _our_fault(problem), problem, OUR_FAULT)
 
 
-def _report(given: list[str], message: str, exit_code: int, facts: Mapping[str, Any] | None = None) -> int:
-    from understudy.cli.console import clean, error_console, plain
+def _report(given: list[str], message: str, problem: BaseException, exit_code: int = BAD_INPUT) -> int:
+    """Prints what went wrong, with what commands noted on the way up, such as that a charge stays."""
+    from understudy.cli.console import clean, console, plain
 
+    message = " ".join([message, *getattr(problem, "__notes__", [])])
+    facts = problem.facts if isinstance(problem, CertificateError) else {}
     with suppress(BrokenPipeError):
-        error_console().print("error:", style="bold red", end=" ")
-        error_console().print(clean(message.replace("\n", " ")), style="red", soft_wrap=True)
+        if not getattr(problem, "logged", False):
+            console(stderr=True).print("error:", style="bold red", end=" ")
+            console(stderr=True).print(clean(message.replace("\n", " ")), style="red", soft_wrap=True)
         if "--json" in given:
-            print(json.dumps({"error": message, "exit_code": exit_code, **plain(facts or {})}), flush=True)
+            print(json.dumps({"error": message, "exit_code": exit_code, **plain(facts)}), flush=True)
     return exit_code
-
-
-def _with_notes(message: str, problem: BaseException) -> str:
-    """Adds what commands noted on the way up, such as that a charge stays."""
-    return " ".join([message, *getattr(problem, "__notes__", [])])
 
 
 def _our_fault(problem: Exception) -> str:
@@ -101,11 +95,9 @@ def _signals_raise_stopped() -> Iterator[None]:
         if last - before >= _PATIENCE_SECONDS:
             raise Stopped
 
-    try:
+    old: dict[int, Any] = {}
+    with suppress(ValueError):  # not the main thread: the caller handles signals
         old = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    except ValueError:  # not the main thread: the caller handles signals
-        yield
-        return
     try:
         yield
     finally:

@@ -3,14 +3,9 @@
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
-
-from understudy.api import panels
-
-if TYPE_CHECKING:
-    from understudy.evaluation.metric import Effort, Metric
 
 
 def epsilon_of(text: str) -> float:
@@ -25,9 +20,9 @@ _EPSILON = {"parser": epsilon_of, "metavar": "NUMBER|none"}
 Epsilon = Annotated[float, typer.Option(help="Epsilon of this run. 1 is strict, 10 is weak.", **_EPSILON)]
 PlannedEpsilon = Annotated[
     float | None,
-    typer.Option(help="Epsilon of this run. Default: the budget's epsilon divided by max_runs.", **_EPSILON),
+    typer.Option(help="Epsilon of this run. Default: an equal share of the budget.", **_EPSILON),
 ]
-Processes = Annotated[int, typer.Option(min=1, help="Processes of this machine that share the work.")]
+Processes = Annotated[int, typer.Option("--workers", min=1, help="Processes of this machine that share the work.")]
 ClusterAddress = Annotated[
     str | None, "Dask scheduler to use instead, tcp://host:port; its workers must see the same files."
 ]
@@ -55,6 +50,14 @@ class MethodOptions:
     window_steps: WindowSteps = None
     window_stride: WindowStride = None
     pack: Annotated[Path | None, "Pack of `understudy pretrain` to start from."] = None
+    prior: Annotated[
+        Path | None,
+        typer.Option(
+            "--continue",
+            metavar="RELEASE",
+            help="Earlier release of the same population to start from, which costs nothing; with spectral.",
+        ),
+    ] = None
     preset: Annotated[str, "Options of the method: default, or paper for those that were published."] = "default"
     options: Annotated[
         list[str] | None,
@@ -65,7 +68,7 @@ class MethodOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RealTables(panels.RealTables):
+class RealTables:
     """Where the real series are that synthetic ones are compared with."""
 
     real: Annotated[str, "Real table: a file, a folder of tables or a URL."]
@@ -78,10 +81,11 @@ class RealTables(panels.RealTables):
 
 @dataclass(frozen=True, kw_only=True)
 class Measures:
-    """Which measures are taken, and how thoroughly."""
+    """Which measures are taken, and how thoroughly, as `evaluate` takes them."""
 
-    suite: Annotated[
-        list[str] | None, "Metric suite, such as general; may be repeated. Default: all installed suites."
+    suites: Annotated[
+        list[str] | None,
+        typer.Option("--suite", help="Metric suite, such as general; may be repeated. Default: all installed suites."),
     ] = None
     trainings: Annotated[
         Literal["quick", "paper"], "Of networks that judge: quick is 3 of 500 updates each, paper is as published."
@@ -90,17 +94,3 @@ class Measures:
         bool, "Measure on all series and steps, without the limit of two minutes; implied by paper."
     ] = False
     seed: Annotated[int, typer.Option(min=0, help="Seed of splits and trainings.")] = 0
-
-    @property
-    def metrics(self) -> "tuple[Metric, ...]":
-        """The measures of these suites; an unknown suite is refused."""
-        from understudy.evaluation.metric import metrics_of
-
-        return metrics_of(self.suite or ())
-
-    @property
-    def effort(self) -> "Effort":
-        """How much work is done: two minutes' worth unless all of it was asked for."""
-        from understudy.evaluation.metric import BRIEF, EFFORTS
-
-        return EFFORTS[self.trainings] if self.thorough or self.trainings == "paper" else BRIEF

@@ -7,12 +7,12 @@ leaves the holder.
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from understudy.api.arguments import existing, existing_table, folder_for, require_room, unused
 from understudy.api.charging import charging
-from understudy.api.places import existing, existing_table, folder_for, require_room, unused
 from understudy.cli.console import Commands, Output
 from understudy.cli.ledger import left_in
 from understudy.cli.options import ContextFile, Delta, FewUnits, WindowSteps
@@ -22,11 +22,13 @@ from understudy.planning.choices import guarantee_for, require_budget
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.release import Release
 
+if TYPE_CHECKING:
+    from understudy.synthesizers.pets import PETS
+
 app = Commands()
 Public = Annotated[Path | None, "Public table that first candidates come from. Both sides need the same file."]
 Pack = Annotated[str, "Module pack: general, or a file. Both sides need the same one."]
 _BALLOT_BYTES = 32 * 2**20
-_STATE, _RELEASE = "state.safetensors", "release"
 
 
 @app.command("vote")
@@ -49,50 +51,37 @@ def vote(
     allow_few_units: FewUnits = None,
 ) -> None:
     """Open a run and charge the ledger, or count the votes on one proposal of an open run."""
-    from understudy.synthesizers.pets import PETS, two_places
+    from understudy.synthesizers.pets import two_places
     from understudy.synthesizers.pets.two_places import Message
 
-    if scale == "public":
-        raise InputError(
-            "--scale: bought or bounds is expected; a public scale needs `understudy synth --method pets`."
-        )
     if proposal is not None and epsilon is not None:
         raise InputError("--epsilon: a run is charged when it is opened, not when it votes. Omit it.")
-    for path in files:
-        existing_table(path, "FILE")
-    for place, option in ((schema, "--schema"), (proposal, "--proposal"), (public, "--public")):
-        if place is not None:
-            existing(place, option)
-    if context is not None:
-        existing_table(context, "--context")
+    read = {"--schema": schema, "--proposal": proposal, "--context": context, "--public": public}
+    for option, path in [*(("FILE", file) for file in files), *read.items()]:
+        if path is not None:
+            existing_table(path, option)
     folder_for(unused(out, "--out").parent, "--out")
     require_room(out, _BALLOT_BYTES)
     contract = Schema.load(schema)
     contract.require_declared()
     require_budget(contract)
-    noise, few = NoiseSource.secure(), allow_few_units is not None
+    noise, few = NoiseSource.secure(), None if allow_few_units is None else {"few_units": allow_few_units}
     # One file after another, so that only one is in memory. A run is charged before anything is computed from them.
-    panels = (read_panel(file, contract, context=context, allow_few_units=few) for file in files)
+    panels = (read_panel(file, contract, context=context, allow_few_units=few is not None) for file in files)
     if proposal is None:
-        method = PETS(selection="votes", scale=scale, window_steps=window_steps, pack=pack)  # type: ignore[arg-type]
-        if public is not None:
-            method = replace(method, start="public", public=str(public), recipe=None)
-        if iterations is not None:
-            method = replace(method, recipe=replace(method.settings, iterations=iterations))
+        method = _voting(scale, iterations, window_steps, pack, public)
         guarantee = guarantee_for(contract, epsilon, delta)
         method.spending_plan(contract, guarantee)  # what can be refused without the table is refused here
         first = next(panels)
-        with charging(schema.absolute().parent, contract) as ledger:
-            ballot = two_places.open_run(method, first, ledger, guarantee, noise, whole=len(files) == 1)
-            ballot.save(out)
     else:
         asked = Message.load(proposal, "proposal")
-        overrides = {} if allow_few_units is None else {"few_units": allow_few_units}
-        with charging(schema.absolute().parent, contract) as ledger:
-            ballot = two_places.answer(
-                asked, panels, contract, ledger, noise, pack=pack, public=public, overrides=overrides
-            )
-            ballot.save(out)
+    with charging(schema.absolute().parent, contract) as ledger:
+        if proposal is None:
+            ballot = two_places.open_run(method, first, ledger, guarantee, noise, whole=len(files) == 1)
+        else:
+            own = {"pack": pack, "public": public, "overrides": few or {}}
+            ballot = two_places.answer(asked, panels, contract, ledger, noise, **own)  # type: ignore[arg-type]
+        ballot.save(out)
     left, (paid, paid_words) = ballot.facts["left"], left_in(ledger)
     done = "The run is complete." if left == 0 else f"{left} votes of the run are left."
     output.result(
@@ -100,6 +89,22 @@ def vote(
         f"Wrote {out}. {done}",
         paid_words,
     )
+
+
+def _voting(scale: str, iterations: int | None, window_steps: int | None, pack: str, public: Path | None) -> "PETS":
+    """Returns the method of a run that is opened."""
+    from understudy.synthesizers.pets import PETS
+
+    if scale == "public":
+        raise InputError(
+            "--scale: bought or bounds is expected; a public scale needs `understudy synth --method pets`."
+        )
+    method = PETS(selection="votes", scale=scale, window_steps=window_steps, pack=pack)  # type: ignore[arg-type]
+    if public is not None:
+        method = replace(method, start="public", public=str(public), recipe=None)
+    if iterations is None:
+        return method
+    return replace(method, recipe=replace(method.settings, iterations=iterations))
 
 
 @app.command("evolve")
@@ -116,15 +121,15 @@ def evolve(
     from understudy.synthesizers.pets.two_places import Message
 
     counted = Message.load(existing(ballot, "--ballot"), "ballot")
-    state = folder_for(folder, "FOLDER") / _STATE
+    state = folder_for(folder, "FOLDER") / "state.safetensors"
     folder_for(unused(out, "--out").parent, "--out")
-    known = state.is_file()
-    following = (
-        two_places.advance(Message.load(state, "state"), counted) if known else two_places.begin(counted, pack, public)
-    )
+    if state.is_file():
+        following = two_places.advance(Message.load(state, "state"), counted)
+    else:
+        following = two_places.begin(counted, pack, public)
     made = two_places.evolved(following)
     if isinstance(made, Release):
-        release = unused(folder / _RELEASE, "FOLDER/release")
+        release = unused(folder / "release", "FOLDER/release")
         made.save(release)
         facts = {"release": str(release), "votes_left": 0}
         output.result(facts, f"Wrote {release}.", made.certificate.sentence())

@@ -1,19 +1,22 @@
-"""`understudy plan`: what a budget buys, before it is spent. Reads the schema and no private data."""
+"""`understudy plan`: what a budget buys, before it is spent; `understudy methods`: what it can be spent on."""
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import RenderableType
 
 from understudy import planning
-from understudy.cli.console import Output, bold, table
+from understudy.api import checking
+from understudy.cli.console import Output, table
 from understudy.cli.options import ContextFile, Delta, MethodOptions, NotPrivate, PlannedEpsilon
-from understudy.planning import Plan
-from understudy.planning.plans import COLUMNS
-from understudy.planning.simulation import Simulation
-from understudy.privacy.budget import at_least, at_most
+
+
+def methods(output: Output) -> None:
+    """List the methods: a line each, what they need, and their options."""
+    found = checking.methods().rows
+    facts = [dict(zip(checking.COLUMNS, row, strict=True)) for row in found]
+    output.result({"methods": facts}, table(*checking.COLUMNS, rows=found))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,43 +42,4 @@ def plan(output: Output, planned: Planned, method: MethodOptions) -> None:
     """State what a budget buys: noise, signal, epsilon, minutes, memory, and whether it buys anything."""
     with output.progress() as progress:
         made = planning.plan(**vars(planned), **vars(method), progress=progress)
-    output.result(made.as_dict(), *shown(made))
-
-
-def shown(plan: Plan) -> list[RenderableType]:
-    """Returns a plan for a person."""
-    left = "no ledger yet: the first run makes it"
-    if plan.ledger is not None:
-        left = f"epsilon {at_least(plan.ledger['epsilon'])} left"
-    lines: list[RenderableType] = [
-        bold(f"Plan for '{plan.population}': {plan.units} units, method {plan.method}"),
-        *plan.why,
-        plan.unit,
-        *plan.shared,
-        f"epsilon {at_most(plan.epsilon, 4)} at delta {at_most(plan.delta)} per unit {plan.relation}; "
-        f"{at_most(plan.replace_one_epsilon, 4)} per unit replaced",
-        f"Ledger: {left}. {plan.cost_words}",
-    ]
-    if plan.releases:
-        lines.append(table(*COLUMNS, rows=plan.rows()))
-    lines += plan.outlook
-    if plan.simulation is not None:
-        lines += _shown_simulation(plan.simulation)
-    return [*lines, bold(plan.verdict)]
-
-
-def _shown_simulation(simulation: Simulation) -> list[RenderableType]:
-    rows = [
-        (
-            f"{tried.epsilon:g}",
-            f"{tried.marginal_distance:.3f}",
-            f"{tried.autocorrelation_error:.3f}",
-            tried.better_than_control,
-        )
-        for tried in (*simulation.rows, simulation.control)
-    ]
-    scaled = ", with noise scaled to the population" if simulation.noise_scaled else ""
-    return [
-        f"Tried on {simulation.units_tried} {simulation.data}{scaled}; 0 is perfect:",
-        table(">epsilon", ">marginal distance", ">autocorrelation error", "better than the control on", rows=rows),
-    ]
+    output.result(made.as_dict(), *made.parts())

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import typer
 
-from understudy.api.places import existing, require_room, unused
-from understudy.cli.console import Commands, Output, Progress
+from understudy.api.arguments import existing, require_room, unused
+from understudy.cli.console import EVERYWHERE, Commands, Output, Progress
 from understudy.cli.options import ContextFile, WindowSteps, WindowStride
 from understudy.data import Panel, Schema, read_panel, windows
 from understudy.errors import InputError
@@ -47,8 +47,7 @@ def pets(
     seed: Seed = 0,
 ) -> None:
     """Train the variation and similarity modules of PETS on public series, never on the data that you protect."""
-    if rules == (public is not None):
-        raise InputError("--public: name a table of public series, or say --rules; one of the two is expected.")
+    _one_of("rules", rules, public, "series")
 
     def train(provenance: dict[str, Any], progress: Progress) -> Pack:
         from understudy.synthesizers.pets.modules import Generation
@@ -64,20 +63,16 @@ def pets(
             series = _working_series(public, schema, window_steps, channels == "each", rng)
             held = max(1, len(series) // 10)
             source, held_out = drawn_from(series[held:]), series[:held]
-        effort = Effort()
-        if work == "quick":
-            effort = Effort(
-                autoencoder_iterations=50, ts2vec_iterations=10, distillation_iterations=100, distillation_series=400
-            )
-        return pretrain(
-            source, held_out=held_out, effort=effort, seed=seed, encoder=encoder, provenance=provenance,
-            progress=progress,
-        )  # fmt: skip
+        quick = {"autoencoder_iterations": 50, "ts2vec_iterations": 10, "distillation_iterations": 100}
+        effort = Effort(**quick, distillation_series=400) if work == "quick" else Effort()
+        own = {"seed": seed, "encoder": encoder, "provenance": provenance, "progress": progress}
+        return pretrain(source, held_out=held_out, effort=effort, **own)  # type: ignore[arg-type]
 
-    pack = _trained(output, command, out, train)
-    quality = ", ".join(f"{name.replace('_', ' ')} {share:.0%}" for name, share in pack.provenance["quality"].items())
-    shape = {name: pack.shape[name] for name in ("num_steps", "num_channels")}
-    _tell(output, out, pack, f"{quality} of the variance", **shape)
+    def quality(found: dict[str, float]) -> str:
+        shares = (f"{name.replace('_', ' ')} {share:.0%}" for name, share in found.items())
+        return f"{', '.join(shares)} of the variance"
+
+    _train(output, command, out, train, quality, shape=("num_steps", "num_channels"))
 
 
 @app.command("pub2priv")
@@ -101,15 +96,13 @@ def pub2priv(
     seed: Seed = 0,
 ) -> None:
     """Train the knowledge transformer of Pub2Priv. FILE must be public: nothing you protect may be in it."""
-    if simulated == (public is not None):
-        raise InputError("--public: name a table of public signals, or say --simulated; one of the two is expected.")
+    _one_of("simulated", simulated, public, "signals")
 
     def train(provenance: dict[str, Any], progress: Progress) -> Pack:
         from understudy.synthesizers.pub2priv import knowledge
         from understudy.synthesizers.pub2priv.context import read_signals
         from understudy.synthesizers.pub2priv.recipe import KNOWLEDGE_RECIPES
 
-        rng = np.random.default_rng([seed, 1])
         recipe = KNOWLEDGE_RECIPES["quick" if work == "quick" else preset]
         recipe = recipe.of_size(width=width, num_heads=num_heads, depth=depth, iterations=iterations)
         windows: knowledge.Windows = partial(knowledge.simulated, most_steps=recipe.network["most_steps"])
@@ -121,14 +114,14 @@ def pub2priv(
             steps = min(window_steps, kept.shape[1])
             recipe = recipe.of_size(most_steps=max(steps, recipe.network["most_steps"]))
             windows, own = knowledge.windows_from(learned, steps), knowledge.windows_from(kept, steps)
-        return knowledge.pretrain(
-            windows, own(64, rng), recipe=recipe, seed=seed, provenance=provenance, progress=progress
-        )
+        judged = own(64, np.random.default_rng([seed, 1]))
+        return knowledge.pretrain(windows, judged, recipe=recipe, seed=seed, provenance=provenance, progress=progress)
 
-    pack = _trained(output, command, out, train)
-    quality = pack.provenance["quality"]
-    before = f"({quality['error_untrained']:.3f} before training)"
-    _tell(output, out, pack, f"error {quality['error']:.3f} of the variance of what was hidden {before}")
+    def quality(found: dict[str, float]) -> str:
+        before = f"({found['error_untrained']:.3f} before training)"
+        return f"error {found['error']:.3f} of the variance of what was hidden {before}"
+
+    _train(output, command, out, train, quality)
 
 
 @app.command("dit")
@@ -158,22 +151,26 @@ def dit(
         from understudy.synthesizers.dit.method import DiT
         from understudy.synthesizers.dit.pretraining import pretrain
 
-        series = public_series(public, schema, context, window_steps, window_stride)
-        method = DiT.from_preset(preset, seed=seed)
-        shape: dict[str, Any] = {"width": width, "num_heads": num_heads, "depth": depth, "patch": patch}
-        network = replace(method.recipe.network, **{name: size for name, size in shape.items() if size is not None})
-        return pretrain(
-            series, replace(method, recipe=replace(method.recipe, network=network)), iterations=iterations,
-            with_weights=not bounds_only, provenance=provenance, progress=progress,
-        )  # fmt: skip
+        series, method = _public_series(public, schema, context, window_steps, window_stride), DiT.from_preset(preset)
+        sizes = {"width": width, "num_heads": num_heads, "depth": depth, "patch": patch}
+        asked: dict[str, Any] = {name: size for name, size in sizes.items() if size is not None}
+        recipe = replace(method.recipe, network=replace(method.recipe.network, **asked))
+        own = {"with_weights": not bounds_only, "provenance": provenance, "progress": progress}
+        return pretrain(series, replace(method, seed=seed, recipe=recipe), iterations=iterations, **own)  # type: ignore
 
-    pack = _trained(output, command, out, train)
-    quality = pack.provenance["quality"]
-    last, untrained = quality.get("error", quality["error_without_bounds"]), quality["error_untrained"]
-    _tell(output, out, pack, f"error {last:.3f}, where a network that knows the values only has {untrained:.3f}")
+    def quality(found: dict[str, float]) -> str:
+        last, untrained = found.get("error", found["error_without_bounds"]), found["error_untrained"]
+        return f"error {last:.3f}, where a network that knows the values only has {untrained:.3f}"
+
+    _train(output, command, out, train, quality)
 
 
-def public_series(public: Path, schema: Path, context: str | None, steps: int | None, stride: int | None) -> Panel:
+def _one_of(option: str, asked: bool, public: Path | None, what: str) -> None:
+    if asked == (public is not None):
+        raise InputError(f"--public: name a table of public {what}, or say --{option}; one of the two is expected.")
+
+
+def _public_series(public: Path, schema: Path, context: str | None, steps: int | None, stride: int | None) -> Panel:
     """Returns the series of a public table, cut into windows."""
     contract = Schema.load(existing(schema, "--schema"))
     panel = read_panel(existing(public, "--public"), contract, context=context, allow_few_units=True)
@@ -207,16 +204,21 @@ def _working_series(
     return series
 
 
-def _trained(
-    output: Output, command: typer.Context, out: Path, train: Callable[[dict[str, Any], Progress], Pack]
-) -> Pack:
-    """Returns a saved pack, with the command that makes it again: files by name and hash, never by place."""
+def _train(
+    output: Output,
+    command: typer.Context,
+    out: Path,
+    train: Callable[[dict[str, Any], Progress], Pack],
+    quality: Callable[[dict[str, float]], str],
+    shape: tuple[str, ...] = (),
+) -> None:
+    """Saves a pack, with the command that makes it again: files by name and hash, never by place."""
     unused(out, "--out")
     require_room(out, _PACK_BYTES)
     words, hashes = [command.command_path], {}
     for name in (str(option.name) for option in command.command.params):
         option, value = f"--{name.replace('_', '-')}", command.params.get(name)
-        if value is None or value is False or name in ("json", "quiet"):
+        if value is None or value is False or name in EVERYWHERE:
             continue
         if name in _FILES:
             hashes[Path(value).name] = file_sha256(existing(Path(value), option))
@@ -226,15 +228,11 @@ def _trained(
         progress("reading", 0.0)
         pack = train({"command": " ".join(words), "public": hashes}, progress)
     pack.save(out)
-    return pack
-
-
-def _tell(output: Output, out: Path, pack: Pack, quality: str, **shape: int) -> None:
-    told = {name: pack.provenance[name] for name in ("quality", "command")}
-    size = f" ({shape['num_steps']} steps, {shape['num_channels']} channels)" if shape else ""
+    sizes = {name: pack.shape[name] for name in shape}
+    size = f" ({sizes['num_steps']} steps, {sizes['num_channels']} channels)" if sizes else ""
     output.result(
-        {"pack": str(out), "sha256": pack.sha256, **shape, **told},
+        {"pack": str(out), "sha256": pack.sha256, **sizes, **{k: pack.provenance[k] for k in ("quality", "command")}},
         f"Wrote {out}{size}.",
-        f"On public series kept out: {quality}.",
+        f"On public series kept out: {quality(pack.provenance['quality'])}.",
         f"sha256 {pack.sha256}",
     )

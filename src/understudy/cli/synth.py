@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from understudy.api.holdouts import list_beside
-from understudy.api.synthesis import synthesize
+from understudy.api.synthesis import prepared
 from understudy.cli.console import Output
 from understudy.cli.ledger import left_in
 from understudy.cli.options import (
@@ -21,7 +20,6 @@ from understudy.cli.options import (
     Processes,
     TableFile,
 )
-from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.release import DATA_FILE
 
 
@@ -57,15 +55,12 @@ class Request:
 def synth(output: Output, request: Request, method: MethodOptions) -> None:
     """Charge the ledger, learn, and write synthetic series with their certificate."""
     with output.cautions() as cautions, output.progress() as progress:
-        release = synthesize(**vars(request), **vars(method), progress=progress)
-    certificate, out = release.certificate, request.save_to
-    left, left_words = left_in(Ledger.open_for(request.schema))
+        run = prepared(**vars(request), **vars(method))
+        release, ledger = run.carry_out(progress)
+    certificate, out, held_out = release.certificate, request.save_to, run.kept_out.file
+    left, left_words = left_in(ledger)
     findings = (*release.synthesizer.findings(release.schema, release.arrays), *certificate.findings)
     shipped = DATA_FILE in certificate.files
-    held_out = None
-    if request.holdout is not None or request.holdout_list is not None:
-        chosen = request.holdout_list if request.holdout is not None else None
-        held_out = str(chosen or list_beside(out))
     facts = {
         "release": str(out),
         "status": certificate.status,
@@ -73,14 +68,14 @@ def synth(output: Output, request: Request, method: MethodOptions) -> None:
         "epsilon": certificate.epsilon,
         "delta": certificate.delta,
         "ledger": left,
-        "holdout_list": held_out,
+        "holdout_list": None if held_out is None else str(held_out),
         "series_shipped": shipped,
         "findings": findings,
         "cautions": cautions,
     }
     lines = [f"Wrote {out}.", certificate.sentence(), left_words]
     lines += [f"Of the release: {sentence}" for sentence in findings]
-    if held_out:
+    if held_out is not None:
         lines.append(f"Held-out units, private: {held_out}")
     if not shipped:
         make = f"`understudy sample {out} --context FILE` generates them."

@@ -14,18 +14,16 @@ from understudy.errors import InputError, SchemaError
 from understudy.privacy.budget import Guarantee, check_delta
 from understudy.privacy.charges import Composition, declared
 from understudy.privacy.events import NonPrivate
-from understudy.privacy.ledger import Ledger
 from understudy.privacy.plan import SpendingPlan
 from understudy.synthesizers import METHODS, Synthesizer
 from understudy.synthesizers.auto import TASKS, choose
 
-# The lowest ratio of gradient noise to the largest possible summed gradient at which `dit` was measured
-# (bench/docs/record, record-*.json: 0.8 for 10,000 homes at epsilon 10 and for 100,000 at epsilon 1). All 49
-# releases of `dit` and `dp-gan` at or above this ratio were poor: evidence begins here; whether noise alone is to blame
-# is not known.
+# The lowest ratio of gradient noise to the largest possible summed gradient at which `dit` was measured. All 49
+# releases of `dit` and `dp-gan` at or above it were poor (bench/docs/record); whether noise is to blame is not known.
 _LEAST_NOISE_TRIED = 0.75
 _ELSEWHERE = ("window_steps", "window_stride")  # arguments of the run itself
-_OF_METHOD = (*_ELSEWHERE, "pack")
+_FOLDERS = ("pack", "prior")  # arguments that some methods have and others have not
+_OF_METHOD = (*_ELSEWHERE, *_FOLDERS)
 
 
 class MethodOptions(TypedDict, total=False):
@@ -36,6 +34,7 @@ class MethodOptions(TypedDict, total=False):
         window_steps: Cut series into windows of this many steps.
         window_stride: Steps from one window to the next.
         pack: Pretrained modules to start from.
+        prior: An earlier release of the same population to continue, or a public table; costs nothing.
         preset: "default", or "paper" for the options that were published.
         options: NAME=VALUE, one for each option of the method; NAME may name a part, such as recipe.iterations.
     """
@@ -44,6 +43,7 @@ class MethodOptions(TypedDict, total=False):
     window_steps: int | None
     window_stride: int | None
     pack: Path | str | None
+    prior: Path | str | None
     preset: str
     options: Sequence[str] | None
 
@@ -84,10 +84,10 @@ def chosen(
     if method == "auto":
         method, *reasons = choose(schema, task)
     kind = METHODS[method]
-    if "pack" in settings and "pack" not in kind.__dataclass_fields__:
-        raise InputError(f"pack: '{kind.name}' takes no pack. Omit `pack`.")
-    if "pack" in settings:
-        settings["pack"] = str(settings["pack"])
+    for name in (name for name in _FOLDERS if name in settings):
+        settings[name] = str(settings[name])
+        if name not in kind.__dataclass_fields__:
+            raise InputError(f"{name}: '{kind.name}' takes no {name}. Omit `{name}`, or choose another method.")
     return configured(kind, options or (), preset, **settings), tuple(reasons)
 
 
@@ -99,11 +99,6 @@ def require_budget(schema: Schema) -> None:
             "max_runs: all that may ever be spent on this population.",
             key="budget",
         )
-
-
-def existing_ledger(place: Path | str, schema: Schema) -> Ledger | None:
-    """Returns the population's ledger, at a place or in a folder; None where the first run will make it."""
-    return Ledger.find_for(schema, place)
 
 
 def guarantee_for(
@@ -119,16 +114,12 @@ def guarantee_for(
     share = None
     if schema.budget is not None:  # an equal share of epsilon, and the delta that the ledger gives each run
         facts = declared(schema)
-        whole, runs = facts["guarantee"], facts["max_runs"]
-        rule = Composition(kind=facts["composition"], guarantee=whole, max_runs=runs)
-        share = Guarantee(whole.epsilon / (runs if rule.kind == "basic" else 1), rule.run_delta)
-    if epsilon is None:
-        if share is None:
-            raise InputError("epsilon: a number is expected, because the schema declares no [budget] yet.")
-        epsilon = share.epsilon
-    if delta is None:
-        delta = schema.delta if share is None else share.delta
-    asked = Guarantee(epsilon, delta)
+        rule = Composition(kind=facts["composition"], guarantee=facts["guarantee"], max_runs=facts["max_runs"])
+        share = Guarantee(rule.epsilon_left(rule.limit / rule.max_runs), rule.run_delta)
+    elif epsilon is None:
+        raise InputError("epsilon: a number is expected, because the schema declares no [budget] yet.")
+    share = share or Guarantee(1.0, schema.delta)
+    asked = Guarantee(share.epsilon if epsilon is None else epsilon, share.delta if delta is None else delta)
     if not_private != math.isinf(asked.epsilon):
         raise InputError(
             "epsilon: a finite number above 0 is expected; 1 is strict, 10 is weak. A published form that protects no "

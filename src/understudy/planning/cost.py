@@ -46,19 +46,12 @@ _AMPLE = 1e3  # epsilon of methods whose work does not depend on it: noise is qu
 
 @dataclass(frozen=True)
 class Expected:
-    """What one run costs on this machine.
+    """What one run costs on this machine."""
 
-    Attributes:
-        seconds: None where no trial ended.
-        rough: Whether one trial on far fewer series had to do, as if all of its time grew with them.
-        peak_bytes: Memory at the fullest moment; a lower bound where no trial ended.
-        available_bytes: Memory of this machine, or the limit set for this process.
-    """
-
-    seconds: float | None
-    rough: bool
-    peak_bytes: float
-    available_bytes: float
+    seconds: float | None  # None where no trial ended
+    rough: bool  # whether one trial on far fewer series had to do, as if all of its time grew with them
+    peak_bytes: float  # memory at the fullest moment; a lower bound where no trial ended
+    available_bytes: float  # memory of this machine, or the limit set for this process
 
     @property
     def fits(self) -> bool:
@@ -86,18 +79,13 @@ class Expected:
 
 @dataclass(frozen=True)
 class Trial:
-    """One run on invented series.
-
-    Attributes:
-        sample_seconds: How long sampling and writing took.
-        update_seconds: How long one update took, as the method's progress reports; None if it does not.
-    """
+    """One run on invented series."""
 
     series: int
     updates: int
     seconds: float
-    sample_seconds: float
-    update_seconds: float | None
+    sample_seconds: float  # of sampling and writing
+    update_seconds: float | None  # of one update, as the method's progress reports; None if it does not
     peak_bytes: int
 
 
@@ -112,13 +100,8 @@ def expected_cost(method: Synthesizer, schema: Schema, guarantee: Guarantee, pop
     if least > available:
         yield lambda plan: Expected(None, False, least, available)
         return
-    facts = {
-        "method": method.name,
-        "options": asdict(method),
-        "schema": schema.dumps(),
-        "guarantee": asdict(guarantee),
-        "population": population,
-    }
+    own = {"method": method.name, "options": asdict(method)}
+    facts = own | {"schema": schema.dumps(), "guarantee": asdict(guarantee), "population": population}
     command = [sys.executable, "-c", "from understudy.planning.cost import main; main()"]
 
     def finish(plan: SpendingPlan) -> Expected:
@@ -156,7 +139,7 @@ def available_bytes() -> float:
 
         limits.append(float(os.sysconf("SC_PHYS_PAGES")) * resource.getpagesize())
         limits += [float(limit) for limit in resource.getrlimit(resource.RLIMIT_AS) if limit > 0]
-    with suppress(OSError, ValueError):  # no such file, or "max", which is no number
+    with suppress(OSError, ValueError):  # no such file, or "max"
         limits.append(float(Path("/sys/fs/cgroup/memory.max").read_text()))
     return min(limits)
 
@@ -176,11 +159,11 @@ def extrapolated(trials: list[Trial], population: int, updates: int, batch: floa
         base = max(0.0, first.seconds - first.update_seconds * first.updates)
         sampling = first.sample_seconds / first.series * (population - first.series)
         return base + sampling + updates * first.update_seconds * grown, grown > _MUCH
-    if not whole:
-        return (first.seconds * population / first.series, True) if first.updates == updates else None
-    many, few = whole[0], whole[-1]
+    if not whole and first.updates != updates:
+        return None
+    many, few = (whole[0], whole[-1]) if whole else (first, first)
     if few.series == many.series:
-        return many.seconds * population / many.series, many.series < population
+        return many.seconds * population / many.series, not whole or many.series < population
     slope = max(0.0, many.seconds - few.seconds) / (many.series - few.series)
     return many.seconds + slope * (population - many.series), False
 
@@ -203,7 +186,7 @@ def trials(method: Synthesizer, schema: Schema, guarantee: Guarantee, population
 
 
 def sizes(schema: Schema, population: int) -> tuple[int, int]:
-    """Returns how few series and how many whole runs are tried on."""
+    """Returns how few and how many series whole runs are tried on."""
     values = schema.num_steps * schema.num_channels
     few = min(population, max(2, _FEW_VALUES // values))
     return few, min(population, max(2 * few, _MANY_VALUES // values))
@@ -250,10 +233,10 @@ def _timed(method: Synthesizer, schema: Schema, guarantee: Guarantee, num_series
     # The time of an update is that from one report to the next, in a stage that reports every one, and may its start.
     every = [times[-updates:] for times in reports.values() if updates > 1 and len(times) in (updates, updates + 1)]
     update = (every[-1][-1] - every[-1][0]) / (updates - 1) if every else None
-    return Trial(num_series, updates, ended - begin, ended - fitted, update, _peak_bytes())
+    return Trial(num_series, updates, ended - begin, ended - fitted, update, peak_bytes())
 
 
-def _peak_bytes() -> int:
+def peak_bytes() -> int:
     """Returns what this process held at most; on Linux `ru_maxrss` would count the process that started it."""
     status = Path("/proc/self/status")
     if status.exists():

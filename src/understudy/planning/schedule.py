@@ -8,9 +8,8 @@ from understudy.data import Schema
 from understudy.errors import InputError
 from understudy.planning.choices import spending_plan
 from understudy.privacy.accounting import gaussian_epsilon
-from understudy.privacy.budget import Guarantee, at_most
+from understudy.privacy.budget import Guarantee, at_least, at_most
 from understudy.privacy.charges import Composition, declared
-from understudy.privacy.plan import SpendingPlan
 from understudy.synthesizers import Synthesizer
 
 MAX_RUNS = 1000
@@ -20,23 +19,15 @@ _SHORTER = 0.999  # of an epsilon whose plan costs more than its share
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """A budget divided over releases of the same people, with what each of them gets.
+    """A budget divided over releases of the same people, with what each of them gets."""
 
-    Attributes:
-        period: What lies between two releases, such as "month".
-        composition: How the ledger adds the releases up: "basic", or "zcdp" where all of them are Gaussian.
-        epsilon, delta: Of each release.
-        basic_epsilon: Of each release if the ledger added up epsilons.
-        whole: What all releases together cost.
-    """
-
-    period: str
+    period: str  # what lies between two releases, such as "month"
     runs: int
-    composition: str
-    epsilon: float
+    composition: str  # how the ledger adds the releases up: "basic", or "zcdp" where all of them are Gaussian
+    epsilon: float  # of each release, as delta
     delta: float
-    basic_epsilon: float
-    whole: Guarantee
+    basic_epsilon: float  # of each release if the ledger added up epsilons
+    whole: Guarantee  # of all releases together
 
     def sentence(self) -> str:
         """Returns what each release gets, and what to declare before the first."""
@@ -46,9 +37,9 @@ class Schedule:
             rule = f"all of them are Gaussian and the ledger composes by zCDP (by adding up: {added})"
         return (
             f"{self.runs} releases, one a {self.period}, within epsilon = {at_most(self.whole.epsilon)} at delta = "
-            f"{at_most(self.whole.delta)}: epsilon = {at_most(self.epsilon)} at delta = {at_most(self.delta)} each, "
-            f"because {rule}. Declare before the first release: budget = {{ epsilon = {self.whole.epsilon:g}, max_runs "
-            f'= {self.runs}, composition = "{self.composition}" }}.'
+            f"{at_most(self.whole.delta)}: epsilon = {at_least(self.epsilon)} at delta = {at_most(self.delta)} each, "
+            f"because {rule}. Declare under [budget] before the first release: epsilon = {self.whole.epsilon:g}, "
+            f'delta = {self.whole.delta:g}, max_runs = {self.runs}, composition = "{self.composition}".'
         )
 
 
@@ -58,15 +49,21 @@ def divided(text: str, method: Synthesizer, schema: Schema, epsilon: float | Non
     Args:
         epsilon, delta: Of all releases together; None takes the schema's whole budget.
     """
-    period, runs = _parsed(text)
+    found = re.fullmatch(r"([a-z]+):([0-9]{1,4})", text)
+    if found is None or found[1] not in _PERIODS or not 2 <= int(found[2]) <= MAX_RUNS:
+        raise InputError(
+            f"schedule: one of {', '.join(_PERIODS)} and a number of releases from 2 to {MAX_RUNS} is expected, got "
+            f"'{text}'. Write schedule='monthly:12'."
+        )
+    runs = int(found[2])
     if epsilon is None:
         epsilon = declared(schema)["guarantee"].epsilon
     whole = Guarantee(epsilon, schema.delta if delta is None else delta)
     basic = Guarantee(whole.epsilon / runs, whole.delta / runs)
     concentrated = _concentrated(method, schema, whole, runs)
-    best = basic if concentrated is None or concentrated.epsilon <= basic.epsilon else concentrated
+    best = max((basic, concentrated or basic), key=lambda one: one.epsilon)
     return Schedule(
-        period=period,
+        period=_PERIODS[found[1]],
         runs=runs,
         composition="basic" if best is basic else "zcdp",
         epsilon=best.epsilon,
@@ -83,24 +80,10 @@ def _concentrated(method: Synthesizer, schema: Schema, whole: Guarantee, runs: i
     epsilon = gaussian_epsilon(math.sqrt(2 * share), whole.delta)
     while True:
         own = Guarantee(epsilon, whole.delta)
-        spent = _price(rule, spending_plan(method, schema, own))
-        if spent is None or spent <= share:
-            return None if spent is None else own
+        plan = spending_plan(method, schema, own)
+        try:
+            if rule.price(plan) <= share:
+                return own
+        except InputError:  # a release that is not Gaussian
+            return None
         epsilon *= _SHORTER
-
-
-def _price(rule: Composition, plan: SpendingPlan) -> float | None:
-    try:
-        return rule.price(plan)
-    except InputError:  # a release that is not Gaussian
-        return None
-
-
-def _parsed(text: str) -> tuple[str, int]:
-    found = re.fullmatch(r"([a-z]+):([0-9]{1,4})", text)
-    if found is None or found[1] not in _PERIODS or not 2 <= int(found[2]) <= MAX_RUNS:
-        raise InputError(
-            f"schedule: one of {', '.join(_PERIODS)} and a number of releases from 2 to {MAX_RUNS} is expected, got "
-            f"'{text}'. Write schedule='monthly:12'."
-        )
-    return _PERIODS[found[1]], int(found[2])

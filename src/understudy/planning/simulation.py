@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from rich.console import RenderableType
 from scipy.signal import lfilter
 from scipy.special import ndtr
 
+from understudy import display
 from understudy.data import Channel, Panel, Population, Schema, read_panel
 from understudy.data.channels import num_codes
 from understudy.data.panel import broadcast_context
@@ -35,36 +37,40 @@ _MAX_VALUES = 400_000  # distances are computed on this many values; more would 
 
 @dataclass(frozen=True)
 class Tried:
-    """How far synthetic series are from the public ones they were made from; 0 is perfect.
-
-    Attributes:
-        marginal_distance: Kolmogorov–Smirnov distance of the values, the mean over channels.
-        autocorrelation_error: Mean difference of autocorrelations over lags and channels.
-        better_than_control: What is closer to the truth than with the control: values, movement, both or nothing.
-    """
+    """How far synthetic series are from the public ones they were made from; 0 is perfect."""
 
     method: str
     epsilon: float
-    marginal_distance: float
-    autocorrelation_error: float
-    better_than_control: str
+    marginal_distance: float  # Kolmogorov–Smirnov distance of the values, the mean over channels
+    autocorrelation_error: float  # mean difference of autocorrelations over lags and channels
+    better_than_control: str  # what is closer to the truth than with the control: values, movement, both or nothing
 
 
 @dataclass(frozen=True, kw_only=True)
 class Simulation:
-    """Trials at several epsilons.
+    """Trials at several epsilons."""
 
-    Attributes:
-        data: What the series are.
-        noise_scaled: Whether fewer units were tried than the population has, with less noise.
-        control: A control that reads no data.
-    """
-
-    data: str
+    data: str  # what the series are
     units_tried: int
-    noise_scaled: bool
+    noise_scaled: bool  # whether fewer units were tried than the population has, with less noise
     rows: tuple[Tried, ...]
-    control: Tried
+    control: Tried  # which reads no data
+
+    def parts(self) -> list[RenderableType]:
+        """Returns the trials for a person at a terminal."""
+        scaled = ", with noise scaled to the population" if self.noise_scaled else ""
+        rows = (
+            (
+                f"{one.epsilon:g}",
+                f"{one.marginal_distance:.3f}",
+                f"{one.autocorrelation_error:.3f}",
+                one.better_than_control,
+            )
+            for one in (*self.rows, self.control)
+        )
+        columns = (">epsilon", ">marginal distance", ">autocorrelation error", "better than the control on")
+        tried = f"Tried on {self.units_tried} {self.data}{scaled}; 0 is perfect:"
+        return [tried, display.table(*columns, rows=rows)]
 
 
 def simulate(
@@ -80,8 +86,13 @@ def simulate(
 
     A trial with fewer units than the population gets less noise, so that the signal-to-noise ratio is the same.
     """
-    size = schema.population.size or 1
-    units = _num_tried(schema, size)
+    size, values = schema.population.size or 1, schema.num_steps * schema.num_channels
+    if _FEWEST_TRIED * values > _MAX_TRIED:
+        raise InputError(
+            f"simulate: at most {_MAX_TRIED // _FEWEST_TRIED} values in a series are expected, got {values}. Use "
+            "`window_steps` or fewer channels."
+        )
+    units = min(size, max(_FEWEST_TRIED, _MAX_TRIED // values))  # what fits into seconds
     panel, source = invented(schema, units), "units invented from the schema"
     if public is not None:
         if not public.exists():
@@ -132,17 +143,6 @@ def context_for(release: Release) -> np.ndarray | None:
     return shared_context(release.schema) if release.synthesizer.needs_context(release.schema) else None
 
 
-def _num_tried(schema: Schema, population: int) -> int:
-    """Returns how many units a trial takes: the population, up to what fits into seconds."""
-    values = schema.num_steps * schema.num_channels
-    if _FEWEST_TRIED * values > _MAX_TRIED:
-        raise InputError(
-            f"simulate: at most {_MAX_TRIED // _FEWEST_TRIED} values in a series are expected, got {values}. Use "
-            "`window_steps` or fewer channels."
-        )
-    return min(population, max(_FEWEST_TRIED, _MAX_TRIED // values))
-
-
 def _errors(method: Synthesizer, panel: Panel, guarantee: Guarantee) -> tuple[float, float]:
     """Fits a public panel as if it were private, with a ledger that is thrown away; returns how far its series are."""
     release = method.fit(panel, Ledger.in_memory(guarantee), guarantee=guarantee, noise=NoiseSource.seeded(_SEED))
@@ -160,13 +160,9 @@ def _distance(real: np.ndarray, drawn: np.ndarray) -> float:
     """Returns the Kolmogorov–Smirnov distance of what was observed."""
     from scipy.stats import ks_2samp  # half a second, which a plan without a simulation never needs
 
-    one, other = _some(real), _some(drawn)
+    observed = (values[~np.isnan(values)] for values in (real, drawn))
+    one, other = (values[:: max(1, len(values) // _MAX_VALUES)] for values in observed)
     return float(ks_2samp(one, other, method="asymp").statistic) if len(one) and len(other) else 1.0
-
-
-def _some(values: np.ndarray) -> np.ndarray:
-    observed = values[~np.isnan(values)]
-    return observed[:: max(1, len(observed) // _MAX_VALUES)]
 
 
 def _correlations(values: np.ndarray, lags: int) -> np.ndarray:

@@ -6,6 +6,7 @@ does not contain a release in a folder beside it is refused, and `Ledger.knows` 
 """
 
 import html
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -33,6 +34,7 @@ from understudy.privacy.store import Storage, Store, Writer, chained
 if TYPE_CHECKING:
     from understudy.data import Schema
 
+_LOG = logging.getLogger("understudy")  # of events that are public, for whoever listens
 SCRATCH = "scratch"  # kind of a ledger that pays for nothing real
 _ROWS_SHOWN = 10
 
@@ -270,7 +272,11 @@ class Ledger:
         with self._writing() as writer:
             run = sum(row.kind == "charge" for row in writer.rows) + 1
             charges.check_room(self.composition, charges.paid_charges(writer.rows), plan, price, label)
-            head = writer.append("charge", charges.charge_body(run, plan, price, label, noise))
+            body = charges.charge_body(run, plan, price, label, noise)
+            head = writer.append("charge", body)
+        if self.path is not None:
+            told = {name: fact for name, fact in body.items() if name != "plan"}
+            _LOG.info("charged", extra={"facts": {"population": self.name, **told}})
         return self._grant(run, plan, noise, head, secure=noise.is_secure, executed={})
 
     def check(self, plan: SpendingPlan, *, label: str) -> None:

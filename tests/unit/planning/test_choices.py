@@ -6,8 +6,9 @@ from typing import ClassVar, Literal
 
 import pytest
 
+from understudy.data.simulators import households_schema
 from understudy.errors import InputError
-from understudy.planning.choices import configured
+from understudy.planning.choices import chosen, configured
 from understudy.synthesizers import METHODS, Synthesizer
 from understudy.synthesizers.pets import PETS
 from understudy.synthesizers.pets.recipe import BY_START
@@ -68,6 +69,14 @@ def test_a_wrong_option_is_refused_by_name(given: str, told: str) -> None:
     with pytest.raises(InputError) as refusal:
         configured(Mine, [given])
     assert told in str(refusal.value)
+
+
+def test_an_earlier_release_is_refused_by_a_method_that_can_not_continue_it() -> None:
+    schema = households_schema(500)
+    own, _ = chosen(schema, method="spectral", prior="march")
+    assert own == METHODS["spectral"](prior="march")
+    with pytest.raises(InputError, match="'independent' takes no prior"):
+        chosen(schema, method="independent", prior="march")
 
 
 @pytest.mark.parametrize("name", METHODS.own)

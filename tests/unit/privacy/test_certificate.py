@@ -439,8 +439,8 @@ def test_verify_needs_neither_torch_nor_the_slow_parts_of_scipy(release):
     """In a process of its own, because tests import everything."""
     folder, _ = release
     code = (
-        "import sys\nfrom understudy.cli.verify import checked\nfrom pathlib import Path\n"
-        f"assert all(check.ok for check in checked(Path({str(folder)!r}), None)[1])\n"
+        "import sys\nfrom understudy.api.checking import verify\nimport understudy.cli.verify\n"
+        f"assert all(check.ok for check in verify({str(folder)!r}))\n"
         "slow = ('torch', 'scipy.stats', 'scipy.optimize', 'scipy.signal', 'sklearn', 'matplotlib')\n"
         "print([name for name in slow if name in sys.modules])"
     )
