@@ -214,6 +214,10 @@ def test_a_run_that_is_cancelled_keeps_its_charge_and_says_why(browser: Browser,
     expect(page.locator("#standing")).to_contain_text("stays charged")
     assert len(ledger_of(server).entries()) == 1
     assert list(server.folder.glob("*/*-release-??????")) == []
+    for _ in range(100):  # its process puts its libraries away
+        if not workers_of(server):
+            break
+        page.wait_for_timeout(300)
     assert workers_of(server) == []
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import understudy as us
 from tests.e2e.commands import MAGIC_CATEGORY, MAGIC_PERSON, MAGIC_VALUE, make_clinic
 from tests.unit.app.asking import Browser, let_in, new_app
 from understudy.app import forms, pictures
@@ -263,6 +264,24 @@ def test_dropped_files_stay_in_their_folder_and_are_deleted(browser: Browser, pr
     assert browser.post(f"/verify/drop?dropped={batch}&name=certificate.json", b"{}", **token).status == 204
     assert browser.post("/verify", {"dropped": batch}).status == 422
     assert not (project / STATE / "dropped" / batch).exists()
+
+
+def test_a_release_made_elsewhere_is_shown_and_one_that_was_changed_is_not_vouched_for(tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    app, _, links = new_app(folder)
+    browser = let_in(app, links[0])
+    homes = us.simulate_households(120)
+    us.synthesize(homes, epsilon=1, ledger=folder / "homes.ledger", save_to=folder / "made", progress=False)
+    page = browser.get("/release?at=made").text
+    assert "Series as Parquet" in page
+    assert browser.get("/release/series?at=made&format=csv").text.startswith('"household","timestamp"')
+    assert "1 of ε = 3 is spent" in browser.get("/ledger").text
+    for asked in (("/release/verify?at=made", {}), ("/verify", {"path": "made"})):
+        assert "Everything agrees with the certificate" in browser.post(*asked).text
+    (folder / "made" / "synthetic.parquet").write_bytes(b"x")
+    for asked in (("/release/verify?at=made", {}), ("/verify", {"path": "made"})):
+        assert "Do not rely on it" in browser.post(*asked).text
+    assert browser.get("/release/certificate?at=made").status == 422
 
 
 def test_odds_are_those_of_the_guarantee() -> None:
