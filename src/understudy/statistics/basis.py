@@ -33,21 +33,13 @@ _COMMON = {"level": 0.03, "season": 0.5, "slow": 0.1, "rest": 0.01}  # of the en
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Basis:
-    """Orthonormal vectors of time; the first is the level.
+    """Orthonormal vectors of time; the first is the level."""
 
-    Attributes:
-        away: W, one column for each wave of a season; none without seasons.
-        gain: (I − Q₁ᵀE)⁻¹.
-        groups: Places of the vectors of each subspace.
-        shares: Prior share of the energy of a series in each subspace.
-        common: Prior part of that energy which is the same for all series: that of their mean.
-    """
-
-    away: np.ndarray
-    gain: np.ndarray
-    groups: tuple[np.ndarray, ...]
-    shares: np.ndarray
-    common: np.ndarray
+    away: np.ndarray  # W, one column for each wave of a season; none without seasons
+    gain: np.ndarray  # (I − Q₁ᵀE)⁻¹
+    groups: tuple[np.ndarray, ...]  # places of the vectors of each subspace
+    shares: np.ndarray  # prior share of the energy of a series in each subspace
+    common: np.ndarray  # prior part of that energy which is the same for all series: that of their mean
 
     def coefficients(self, series: np.ndarray) -> np.ndarray:
         """Returns the coefficients [series, place, channel] of [series, step, channel], each series by itself."""
@@ -71,9 +63,7 @@ class Basis:
         return even
 
     def denoise(self, noisy: np.ndarray, noise: np.ndarray, prior: np.ndarray) -> np.ndarray:
-        """Returns coefficients [place, channel] drawn towards 0 as far as their noise and what is expected of them ask.
-
-        A subspace that stands out of its noise is believed as James and Stein would; in any other the prior counts.
+        """Returns coefficients [place, channel] drawn towards 0, each subspace as `weights_of` says.
 
         Args:
             noise, prior: Standard deviation of the noise and expected variance, by place; places without either are 0.

@@ -46,9 +46,7 @@ def numbers_of(normal: np.ndarray, cumulative: np.ndarray, edges: np.ndarray) ->
 def evened(coefficients: np.ndarray, strength: np.ndarray, basis: Basis) -> np.ndarray:
     """Returns the volatility, then the steps of the series with an even spectrum and variance one, end to end.
 
-    Args:
-        coefficients: Of the frequencies [series, frequency, channel]; no movement has a very small volatility.
-        strength: Relative strengths [frequency, channel] with mean square one.
+    Strengths [frequency, channel] have mean square one; a series without movement has a very small volatility.
     """
     square = ((coefficients / strength) ** 2).mean(axis=1, keepdims=True) if len(strength) else 1.0
     volatility = np.zeros((len(coefficients), 1, coefficients.shape[2])) + 0.5 * np.log(np.maximum(square, 1e-12))
@@ -60,18 +58,14 @@ def evened(coefficients: np.ndarray, strength: np.ndarray, basis: Basis) -> np.n
 class Kind:
     """Coordinates of a series, in blocks of one number per channel: level, volatility, then every frequency.
 
-    Attributes:
-        mean, spread: Profile [step, channel].
-        strength: Relative strengths [frequency, channel] of the frequencies above 0.
-        levels, volatilities: Distribution functions [channel, cell + 1].
-        shocks: The same of what a step of a series with an even spectrum is: appliances and orders come as spikes, and
-            a spectrum and its correlations are about normal numbers with the same ranks.
+    Steps of a series with an even spectrum are shocks: appliances and orders come as spikes, and a spectrum and its
+    correlations are about normal numbers with the same ranks.
     """
 
-    mean: np.ndarray
+    mean: np.ndarray  # profile [step, channel]
     spread: np.ndarray
-    strength: np.ndarray
-    levels: np.ndarray
+    strength: np.ndarray  # relative strengths [frequency, channel] of the frequencies above 0
+    levels: np.ndarray  # distribution functions [channel, cell + 1]
     volatilities: np.ndarray
     shocks: np.ndarray
 
@@ -141,34 +135,22 @@ def _condition(drawn: np.ndarray, covariance: np.ndarray, known: dict[int, np.nd
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """Everything sampling needs. A *kind* is a class of series: a label, divided further by level where it pays.
-
-    Attributes:
-        facts: Marginals, gaps and lengths.
-        rotation: Matrix [channel, factor] from scores to factors; what follows is about factors.
-        kind_share: Share of each kind.
-        mean, spread, strength, levels, volatilities, shocks: What `Kind` has, of every kind.
-        coupled, free: Covariances of each kind.
-        order: Blocks of coordinates in the order of the covariances.
-        single_mean: Means [label, single] of the scores of what a series has once: its single columns, then how many
-            steps it has of each channel that may be missing.
-        score_nodes: Quantiles [channel or single, node] of synthetic scores, which map to ranks.
-    """
+    """Everything sampling needs. A *kind* is a class of series: a label, divided further by level where it pays."""
 
     facts: Facts
-    rotation: np.ndarray
+    rotation: np.ndarray  # matrix [channel, factor] from scores to factors; what follows is about factors
     kind_share: np.ndarray
-    mean: np.ndarray
+    mean: np.ndarray  # what `Kind` has, of every kind
     spread: np.ndarray
     strength: np.ndarray
     levels: np.ndarray
     volatilities: np.ndarray
     shocks: np.ndarray
-    coupled: np.ndarray
+    coupled: np.ndarray  # covariances of each kind
     free: np.ndarray
-    order: np.ndarray
-    single_mean: np.ndarray
-    score_nodes: np.ndarray
+    order: np.ndarray  # blocks of coordinates in the order of the covariances
+    single_mean: np.ndarray  # [label, single] of scores of single columns, and of how often gappy channels are observed
+    score_nodes: np.ndarray  # quantiles [channel or single, node] of synthetic scores, which map to ranks
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Returns the arrays by name, ready to be stored."""
@@ -224,8 +206,7 @@ def sample_scores(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns (scores [series, step, channel], scores [series, single] of what a series has once).
 
-    Args:
-        steps: Of the scores, if they are to go on beyond the series that were learned from.
+    More steps than those of the series that were learned from continue them.
     """
     num_blocks, num_channels = schema.num_steps + 1, schema.num_channels
     scores, basis = np.empty((len(kinds), steps or schema.num_steps, num_channels)), basis_of(schema)
@@ -363,11 +344,7 @@ def ranks_of(score_nodes: np.ndarray, scores: np.ndarray) -> np.ndarray:
 def sample_absence(
     model: Model, schema: Schema, scores: np.ndarray, ranks: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns (lengths, True [series, step, channel] where a value is missing).
-
-    Args:
-        ranks: Of what a series has once [series, single].
-    """
+    """Returns (lengths, True [series, step, channel] where a value is missing), by ranks of what a series has once."""
     num_series, num_steps, facts = len(scores), schema.num_steps, model.facts
     lengths = facts.sample_lengths(schema, num_series, rng)
     numbers = ranks[:, ranks.shape[1] - len(facts.gap_model) :]

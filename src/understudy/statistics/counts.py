@@ -81,12 +81,11 @@ def shrink(own: np.ndarray, pooled: np.ndarray, noise: float, doubt: float = np.
 def weights_of(unit: np.ndarray, loud: float, ratio: np.ndarray | None = None) -> np.ndarray:
     """Returns how far each of a group of noisy figures is believed, from 0 to 1, as James and Stein would.
 
-    A figure that is loud by itself is believed and makes no other one heard.
+    A figure that is loud by itself is believed and makes no other one heard. Where the group does not stand out, the
+    `ratio` of expected variance to that of the noise counts.
 
     Args:
         unit: Figures around what was expected of them, over the deviation of their noise.
-        loud: Size from which a figure is loud.
-        ratio: Expected variance over that of the noise, which counts where the group does not stand out.
     """
     size = float((np.clip(unit, -loud, loud) ** 2).sum())
     excess = np.asarray(max(size / unit.size - 1, 0.0))  # variance of what is heard, in units of its noise

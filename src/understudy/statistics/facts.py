@@ -22,25 +22,15 @@ SHARES: Mapping[str, float] = {MARGINALS: 0.2, LABELS: 0.03, ABSENCE: 0.05}  # o
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Facts:
-    """Released facts about the columns; arrays are empty where nothing was bought.
+    """Released facts about the columns; arrays are empty where nothing was bought."""
 
-    Attributes:
-        cells: Left and right ends of the cells of all columns, end to end: channels, then static columns.
-        cumulative: Distribution functions of all columns, end to end.
-        column_cells: Number of cells of each column.
-        label_share: Share of each class.
-        static_missing: How often each static column but the label is missing.
-        gap_model: For each channel that may be missing, a packed `GapModel`.
-        length_share: Distribution of lengths.
-    """
-
-    cells: np.ndarray
-    cumulative: np.ndarray
-    column_cells: np.ndarray
-    label_share: np.ndarray
-    static_missing: np.ndarray
-    gap_model: np.ndarray
-    length_share: np.ndarray
+    cells: np.ndarray  # left and right ends of the cells of all columns, end to end: channels, then static columns
+    cumulative: np.ndarray  # distribution functions of all columns, end to end
+    column_cells: np.ndarray  # number of cells of each column
+    label_share: np.ndarray  # of each class
+    static_missing: np.ndarray  # how often each static column but the label is missing
+    gap_model: np.ndarray  # for each channel that may be missing, a packed `GapModel`
+    length_share: np.ndarray  # distribution of lengths
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Returns the arrays by name, ready to be stored."""

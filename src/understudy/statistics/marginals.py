@@ -30,15 +30,11 @@ _PARTS = 4  # of a cell, over which its mass is spread as its neighbours foretel
 
 @dataclass(frozen=True)
 class Grid:
-    """Public cells of one column, in increasing order; an atom has equal ends.
-
-    Attributes:
-        finer: Cells to tell a distribution on whose counts were made on few.
-    """
+    """Public cells of one column, in increasing order; an atom has equal ends."""
 
     left: np.ndarray
     right: np.ndarray
-    finer: "Grid | None" = None
+    finer: "Grid | None" = None  # cells to tell a distribution on whose counts were made on few
 
     @property
     def num_cells(self) -> int:
@@ -170,11 +166,7 @@ def split_marginals(cells: np.ndarray, cumulative: np.ndarray, column_cells: np.
 
 
 def marginal_from(noisy_counts: np.ndarray, grid: Grid, noise: float, at_bounds: float | None = None) -> Marginal:
-    """Returns the distribution behind noisy counts.
-
-    Args:
-        noise: Standard deviation of each; `at_bounds` of those at the bounds, if it is another.
-    """
+    """Returns the distribution behind noisy counts; `at_bounds` is their noise at the bounds, if it is another."""
     total = max(float(noisy_counts.sum()), 1e-9)
     shares, noise = noisy_counts / total, noise / total
     if grid.is_codes:

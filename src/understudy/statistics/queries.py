@@ -42,15 +42,11 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True)
 class Queries:
-    """Private series and the grant under which they may be looked at.
-
-    Attributes:
-        prior: Public series of the same columns, towards whose statistics all answers are drawn: post-processing.
-    """
+    """Private series and the grant under which they may be looked at."""
 
     private: PrivateSeries
     grant: Grant
-    prior: Panel | None = None
+    prior: Panel | None = None  # public series of the same columns, towards whose statistics all answers are drawn
 
     @property
     def schema(self) -> Schema:

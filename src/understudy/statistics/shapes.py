@@ -28,17 +28,12 @@ _QUIET = 3.0  # standard deviations up to which the sum of a grid's end is taken
 
 
 class Expected(NamedTuple):
-    """What is known of a distribution before its cells are counted: its mean and deviation, with their own doubts.
-
-    Attributes:
-        doubt: Standard deviation of the mean.
-        log_doubt: Standard deviation of the logarithm of the deviation.
-    """
+    """What is known of a distribution before its cells are counted: its mean and deviation, with their own doubts."""
 
     mean: float
-    doubt: float
+    doubt: float  # standard deviation of the mean
     deviation: float
-    log_doubt: float
+    log_doubt: float  # standard deviation of the logarithm of the deviation
 
     def penalty(self, shares: np.ndarray, middles: np.ndarray) -> np.ndarray:
         """Returns minus the logarithm of the prior density of shapes [shape, cell], up to a constant."""
@@ -61,7 +56,6 @@ def smoothed_cumulative(
 
     Args:
         skewed: Whether shapes that rise from either end are tried too.
-        expected: What is known of the distribution before.
     """
     every = np.union1d(edges, points)
     shapes = _shapes(_unit(every, edges), skewed)

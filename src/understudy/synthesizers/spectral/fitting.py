@@ -159,26 +159,16 @@ _SMALLEST_SPREAD = 0.25
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Moments:
-    """How loudly moments [which, place] are released: means of coefficients, and of those of squares.
-
-    Attributes:
-        weights: Of each moment; 0 for one that is not worth its noise.
-        prior: Its variance over populations.
-        radius: The most that a series may weigh: most series weigh less, whether they are as expected or all chance.
-    """
+    """How loudly moments [which, place] are released: means of coefficients, and of those of squares."""
 
     basis: Basis
-    weights: np.ndarray
-    prior: np.ndarray
-    radius: float
+    weights: np.ndarray  # 0 for a moment that is not worth its noise
+    prior: np.ndarray  # variance of a moment over populations
+    radius: float  # most series weigh less, whether they are as expected or all chance
 
     @classmethod
     def of(cls, basis: Basis, num_channels: int, relative_noise: float) -> "Moments":
-        """Returns the moments whose release leaves the least error under the prior, from public facts.
-
-        Args:
-            relative_noise: Noise multiplier times influence, over the population.
-        """
+        """Returns the moments whose release leaves the least error under the prior, from public facts."""
         steps = sum(map(len, basis.groups))
         energy, common = (steps * basis.spread_out(part) for part in (basis.shares, basis.shares * basis.common))
         typical = np.stack([0.8 * energy + 0.2, (energy + 1) / 2])
@@ -235,10 +225,7 @@ def best_weights(prior: np.ndarray, typical: np.ndarray, noise: float) -> np.nda
 
     The Lagrangian gives a = (τ / √(λ e) − τ² / p)₊: water is poured on what is expected to say most.
 
-    Args:
-        prior: p, the variance of what is to be heard.
-        typical: e, the mean square of a series.
-        noise: τ, the standard deviation of the noise of a weight-one mean.
+    Here p is the prior variance of what is to be heard, e the typical mean square of a series, τ the noise.
     """
 
     def at(level: float) -> np.ndarray:
@@ -377,8 +364,7 @@ def fit_shapes(
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Returns levels and volatilities of each kind from released votes [kind, which, channel, cell].
 
-    Args:
-        level_shares: Of the energy of each kind, by channel: what is expected of both before votes are counted.
+    Shares of the level in the energy of each kind, by channel, say what is expected before votes are counted.
     """
     settled = [pooled_kinds(sums[:, which], counts, noise, _APART) for which in (0, 1)]
     levels, volatilities = [], []

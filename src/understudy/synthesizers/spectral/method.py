@@ -10,11 +10,8 @@ number of steps and channels) because scores have mean 0 and variance 1 by const
 Where several organisations hold columns, each counts and noises its own, and an aggregator that all of them trust does
 the rest: its vertical form (`recipe.held_columns`).
 
-Cost: a few passes over the panel, linear in series; seconds for a hundred thousand series.
-Choose it first: it needs no training, no public data and no tuning. It models second-order dependence; what only
-higher orders show (the order of two spikes) it leaves out.
-Not to be confused with noise added to the Fourier coefficients of a published series, which protects no one series.
-
+Cost: a few passes over the panel, linear in series; seconds for a hundred thousand series. It models second-order
+dependence; what only higher orders show (the order of two spikes) it leaves out.
 References: Nelsen (2006) on copulas; Nikolov, Talwar and Zhang (2013) and Biswas et al. (2020) on private covariance;
 Hay et al. (2009) and Duchi et al. (2008) on repairing noisy counts.
 """
@@ -72,7 +69,7 @@ class Spectral(Synthesizer):
             return ()
         learned = rules.learned_schema(self.learned_schema(schema))
         series = self.num_contributions(schema, schema.population.size) / self.influence(schema)
-        return outlook.sentences(learned, outlook.expected_shares(learned, guarantee, series))
+        return outlook.sentences(learned, outlook.expected_shares(learned, guarantee, series), self.prior)
 
     def trust(self, schema: Schema, plan: SpendingPlan) -> tuple[str, ...]:
         """Who is trusted where several organisations hold columns, and what a continued release tells as well."""

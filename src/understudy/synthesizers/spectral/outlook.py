@@ -34,13 +34,16 @@ def expected_shares(schema: Schema, guarantee: Guarantee, series: float) -> dict
     }
 
 
-def sentences(schema: Schema, shares: dict[str, float]) -> tuple[str, ...]:
+def sentences(schema: Schema, shares: dict[str, float], prior: str | None) -> tuple[str, ...]:
     """Returns the shares in words, and whether seasonal structure survives."""
     told = ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
-    first = f"Expected shares of signal, the rest being a built-in prior: {told}."
+    rest = "a built-in prior" if prior is None else f"the prior '{prior}'"
+    first = f"Expected shares of signal, the rest being {rest}: {told}."
     if not basis_of(schema).away.shape[1]:
         return (first,)
     share = shares["common rhythm"]
+    if prior is not None:
+        return (first, f"Of seasonal structure that series have in common, {1 - share:.0%} will be that of the prior.")
     how = "will be faint" if share > _FAINT else "will mostly be noise or missing"
     how = "will survive" if share > _SURVIVES else how
     return (first, f"Seasonal structure that series have in common {how}.")

@@ -37,11 +37,7 @@ def hash_of(prior: str) -> str:
 
 
 def prior_series(prior: str, schema: Schema) -> Panel:
-    """Returns the public series as private ones are seen, with declared rules taken out.
-
-    Args:
-        schema: Contract of the series that are learned from, such as windows.
-    """
+    """Returns the public series as private ones are seen, with declared rules taken out."""
     if not Path(prior).exists():
         raise MissingData(f"prior: '{prior}' does not exist. Name a public table or the folder of an earlier release.")
     return _seen(prior, schema, hash_of(prior))
@@ -49,7 +45,6 @@ def prior_series(prior: str, schema: Schema) -> Panel:
 
 @lru_cache(maxsize=2)
 def _seen(prior: str, schema: Schema, content: str) -> Panel:
-    """Returns the same, read once for the check before the charge and for the run."""
     panel = _sampled(prior, schema) if is_release(prior) else _read(prior, schema)
     seen = replace(panel, schema=schema, unit=np.arange(panel.num_series, dtype=np.int64), unit_ids=None, private=False)
     return seen if rules.learned_schema(schema) is schema else rules.to_learned(seen)

@@ -35,6 +35,14 @@ def test_a_plan_says_whether_seasons_survive(units: int, how: str) -> None:
     assert how in told[1]
 
 
+def test_a_plan_with_a_prior_says_what_is_the_prior_s() -> None:
+    few, many = (Spectral(prior="city.csv").outlook(households_schema(n), Guarantee(1.0, 1e-6)) for n in (50, 100_000))
+    assert "the prior 'city.csv'" in few[0]
+    parts = [int(told[1].split("%")[0].split()[-1]) for told in (few, many)]
+    assert parts[0] > 30
+    assert parts[1] <= 1
+
+
 def test_nothing_is_said_of_seasons_that_no_table_has_or_of_units_that_are_not_counted_yet() -> None:
     schema = plain_schema()
     assert len(Spectral().outlook(schema, Guarantee(1.0, 1e-6))) == 1
