@@ -28,6 +28,7 @@ SHOCK_EDGES = 4 * LEVEL_EDGES
 NODE_RANKS = np.concatenate([[0.0], ndtr(np.linspace(-4.25, 4.25, 1023)), [1.0]])  # of synthetic scores; dense at ends
 _COORDINATE_LIMIT = 4.0
 _MOST_SEEN, _POOL, _SMALL = 96, 4096, 0.02  # of continued series: values conditioned on, windows drawn, ridge
+_FEWEST, _FEW, _MATCHED = 8, 4096, 256  # series with exact moments, at least and at most; coordinates, at most
 _RIDGE = 0.05  # how much of a series' own response to context is taken for chance
 
 
@@ -110,17 +111,32 @@ class Covariance:
     coupled: np.ndarray
     free: np.ndarray
 
-    def sample(
-        self, num_series: int, rng: np.random.Generator, known: dict[int, np.ndarray] | None = None
-    ) -> np.ndarray:
-        """Samples coordinates [series, coordinate]; `known` scores [series] by position are conditioned on."""
-        coupled = rng.standard_normal((num_series, len(self.coupled))) @ np.linalg.cholesky(self.coupled).T
+    def sample(self, normal: np.ndarray, known: dict[int, np.ndarray] | None = None) -> np.ndarray:
+        """Returns coordinates [series, coordinate] of normal numbers; `known` ones by position are conditioned on."""
+        first, rest = np.split(normal, [len(self.coupled)], axis=1)
+        coupled = first @ np.linalg.cholesky(self.coupled).T
         if known:
             coupled = _condition(coupled, self.coupled, known)
         factors = np.linalg.cholesky(self.free) if len(self.free) else self.free
-        noise = rng.standard_normal((num_series, *self.free.shape[:2]))
-        free = np.einsum("sbj,bij->sbi", noise, factors, optimize=True)
-        return np.concatenate([coupled, free.reshape(num_series, -1)], axis=1)
+        free = np.einsum("sbj,bij->sbi", rest.reshape(len(rest), *self.free.shape[:2]), factors, optimize=True)
+        return np.concatenate([coupled, free.reshape(len(rest), -1)], axis=1)
+
+
+def matched_normals(number: int, importance: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Returns normal numbers [series, coordinate], of which the most important have exactly the moments of the model.
+
+    Few series drawn one by one have correlations of chance, which a forecast takes for rules. The strongest coordinates
+    are made orthogonal to each other and to all weaker ones. Every series by itself is distributed as before.
+    """
+    drawn = rng.standard_normal((number, len(importance)))
+    most = max(0, (number - _FEWEST) // 3) if number <= _FEW else 0  # chance is small among many
+    strong = np.argsort(-importance, kind="stable")[: min(most, _MATCHED)]
+    if len(strong):
+        drawn -= drawn.mean(axis=0)
+        lead, upper = np.linalg.qr(drawn[:, strong])
+        drawn = (drawn - lead @ (lead.T @ drawn)) * np.sqrt(number / (number - 1 - len(strong)))
+        drawn[:, strong] = lead * np.sign(np.diag(upper)) * np.sqrt(number)
+    return drawn
 
 
 def _condition(drawn: np.ndarray, covariance: np.ndarray, known: dict[int, np.ndarray]) -> np.ndarray:
@@ -217,11 +233,14 @@ def sample_scores(
         rows = np.flatnonzero(kinds == kind)
         mean = model.single_mean[kind // per_label]
         known = _known_singles(model, schema, None if context is None else context[rows], mean)
-        sampled = model.covariance(kind).sample(len(rows), rng, known)
+        road = model.kind(kind)
+        strength = road.variances()
+        strength[:2] = np.inf  # level and volatility
+        importance = np.append(np.full(num_single, np.inf), strength[model.order])
+        sampled = model.covariance(kind).sample(matched_normals(len(rows), importance, rng), known)
         singles[rows] = sampled[:, :num_single] + mean
         coordinates = np.empty((len(rows), num_blocks, num_channels))
         coordinates[:, model.order] = sampled[:, num_single:].reshape(coordinates.shape)
-        road = model.kind(kind)
         around = basis.series(road.coefficients_of(coordinates, basis))
         if len(clock) > schema.num_steps:
             around = _continued(around, schema, clock, model, kind, sampled, rng)
@@ -265,7 +284,8 @@ def _continued(
     own = first + np.flatnonzero(np.repeat(order, channels) < 2)  # level and volatility
 
     def windows(known: np.ndarray) -> np.ndarray:
-        drawn = covariance.sample(len(known), rng, {int(place): known[:, place] for place in (*range(first), *own)})
+        normal, places = rng.standard_normal(known.shape), map(int, (*range(first), *own))
+        drawn = covariance.sample(normal, {place: known[:, place] for place in places})
         coordinates = np.empty((len(known), learned + 1, channels))
         coordinates[:, order] = drawn[:, first:].reshape(coordinates.shape)
         return basis.series(road.coefficients_of(coordinates, basis))

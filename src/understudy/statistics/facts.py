@@ -61,8 +61,21 @@ class Facts:
         rng: np.random.Generator,
         ranks: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Returns True [series, step, channel] where a value is to be missing; see `gaps.sample_missing`."""
-        return gaps.sample_missing(self.gap_model, schema, scores, lengths, rng, ranks)
+        """Returns True [series, step, channel] where a value is to be missing.
+
+        Args:
+            ranks: Of the numbers of observed steps [series, channel that may be missing]; None draws them apart.
+        """
+        missing, gappy = np.zeros(scores.shape, dtype=bool), gappy_channels(schema)
+        if not gappy or not len(self.gap_model):
+            return missing
+        model = gaps.GapModel.of(self.gap_model, schema.num_steps)
+        drawn = rng.random((len(scores), len(gappy))) if ranks is None else ranks
+        missing[:, :, gappy] = model.sample(drawn, scores[:, :, gappy], lengths, rng)
+        nothing = missing.all(axis=2).sum(axis=1) >= lengths  # a table would not show such a series
+        missing[nothing, 0, gappy[int(model.ease.max(axis=1).argmax())]] = False
+        missing[:1, 0] &= ~missing.all(axis=(0, 1))  # nor a column without a value
+        return missing
 
     def completed(
         self,

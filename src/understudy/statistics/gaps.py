@@ -114,33 +114,6 @@ def observed_shares(rows: np.ndarray, schema: Schema, num_columns: int) -> np.nd
     return shares
 
 
-def sample_missing(
-    rows: np.ndarray,
-    schema: Schema,
-    scores: np.ndarray,
-    lengths: np.ndarray,
-    rng: np.random.Generator,
-    ranks: np.ndarray | None = None,
-) -> np.ndarray:
-    """Returns True [series, step, channel] where a value inside a synthetic series is to be missing.
-
-    Args:
-        ranks: Of the numbers of observed steps [series, channel that may be missing]; None draws them apart.
-    """
-    missing, gappy = np.zeros(scores.shape, dtype=bool), gappy_channels(schema)
-    if not gappy or not len(rows):
-        return missing
-    model = GapModel.of(rows, schema.num_steps)
-    drawn = rng.random((len(scores), len(gappy))) if ranks is None else ranks
-    missing[:, :, gappy] = model.sample(drawn, scores[:, :, gappy], lengths, rng)
-    nothing = missing.all(axis=2).sum(axis=1) >= lengths  # a table would not show such a series
-    missing[nothing, 0, gappy[int(model.ease.max(axis=1).argmax())]] = False
-    for channel in gappy:  # a table would not show a column without a value
-        if len(missing) and missing[:, :, channel].all():
-            missing[0, 0, channel] = False
-    return missing
-
-
 def lasting(shape: tuple[int, ...], weight: float, memory: float, rng: np.random.Generator) -> np.ndarray:
     """Returns normal numbers [series, step] of which a part lasts: first-order autoregressions and noise."""
     shocks, noise = rng.standard_normal((2, *shape))

@@ -9,6 +9,7 @@ from understudy.data import Continuous, Panel, Time
 from understudy.privacy.contributions import SideBySide
 from understudy.statistics import gaps
 from understudy.statistics.basis import basis_of
+from understudy.statistics.facts import facts_of
 from understudy.statistics.gaps import GapModel
 from understudy.synthesizers.contract.panels import plain_schema
 
@@ -133,7 +134,8 @@ def test_no_series_is_drawn_without_a_single_value() -> None:
     panel = panel_of(np.zeros((50, 6, 2), dtype=bool))
     model = replace(learned(panel), response=np.zeros(2))
     rng, ends = np.random.default_rng(5), np.random.default_rng(6).integers(1, 7, 300)
-    missing = gaps.sample_missing(model.packed(), panel.schema, np.zeros((300, 6, 2)), ends, rng)
+    facts = facts_of([], np.ones(1), np.zeros(0), model.packed(), np.zeros(0))
+    missing = facts.sample_missing(panel.schema, np.zeros((300, 6, 2)), ends, rng)
     inside = np.arange(6) < ends[:, None]
     assert (~missing & inside[:, :, None]).any(axis=(1, 2)).all()
 

@@ -89,10 +89,6 @@ class Coupling:
         split = num_kinds * num_pairs(self.num_coupled)
         return np.concatenate([part.reshape(num_kinds, -1) for part in np.split(released, [split])], axis=1)
 
-    def weights(self) -> np.ndarray:
-        """Weight [coupled, coupled] of each second moment."""
-        return np.where(self.same_block, 1.0, self.cross_weight)
-
 
 def choose_coupling(
     num_single: int, energy: np.ndarray, num_channels: int, *, clockless: bool, relative_noise: float
@@ -120,7 +116,8 @@ def choose_coupling(
 def unpack_moments(vector: np.ndarray, coupling: Coupling) -> tuple[np.ndarray, np.ndarray]:
     """Returns (coupled moments without their weights, moments of the free blocks)."""
     split, width = num_pairs(coupling.num_coupled), coupling.num_channels
-    coupled = symmetric(vector[None, :split], coupling.num_coupled)[0] / coupling.weights()
+    coupled = symmetric(vector[None, :split], coupling.num_coupled)[0]
+    coupled /= np.where(coupling.same_block, 1.0, coupling.cross_weight)
     return coupled, symmetric(vector[split:].reshape(coupling.num_free, num_pairs(width)), width)
 
 

@@ -47,7 +47,8 @@ def written_out(row: np.ndarray, coupling: Coupling) -> np.ndarray:
     """All weighted second moments of one series, upper triangles end to end."""
     coupled, free = row[: coupling.num_coupled], row[coupling.num_coupled :]
     blocks = free.reshape(coupling.num_free, coupling.num_channels)
-    parts = [coupling.weights() * np.outer(coupled, coupled)] + [np.outer(block, block) for block in blocks]
+    weights = np.where(coupling.same_block, 1.0, coupling.cross_weight)
+    parts = [weights * np.outer(coupled, coupled)] + [np.outer(block, block) for block in blocks]
     return np.concatenate([triangle(part[None])[0] for part in parts])
 
 
@@ -157,10 +158,11 @@ def test_without_noise_the_fitted_covariance_is_the_true_one() -> None:
 def test_draws_have_the_covariance_and_keep_what_is_known() -> None:
     coupled = np.array([[1.0, 0.8, 0.0], [0.8, 1.0, 0.0], [0.0, 0.0, 2.0]])
     covariance = Covariance(coupled, np.array([[[1.0, -0.5], [-0.5, 1.0]]]))
-    drawn = covariance.sample(20_000, np.random.default_rng(11))
+    normal = np.random.default_rng(11).standard_normal((20_000, 5))
+    drawn = covariance.sample(normal)
     np.testing.assert_allclose(np.cov(drawn[:, :3].T), coupled, atol=0.06)
     np.testing.assert_allclose(np.cov(drawn[:, 3:].T), covariance.free[0], atol=0.06)
-    known = covariance.sample(20_000, np.random.default_rng(11), {0: np.full(20_000, 1.5)})
+    known = covariance.sample(normal, {0: np.full(20_000, 1.5)})
     assert (known[:, 0] == 1.5).all()
     assert known[:, 1].mean() == pytest.approx(0.8 * 1.5, abs=0.02)
     assert known[:, 1].var() == pytest.approx(1 - 0.8**2, abs=0.02)
