@@ -1,9 +1,9 @@
 """`spectral` is not worse than the control that has seen no private data, on any figure of the general suite."""
 
 import pytest
+from understudy_bench.structure import _halves, _positions
 
 from understudy.data import simulate_households
-from understudy_bench.structure import _halves, _positions
 
 CHANCE = 0.05  # of the way from other real series to the control, by which a figure differs from fit to fit
 AS_NEAR = {"cross_correlation", "lagged_correlation"}  # load and sun of homes hardly correlate, as in the control
