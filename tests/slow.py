@@ -79,6 +79,7 @@ SLOW: dict[str, tuple[Part, ...]] = {
         Part("tests/e2e/test_cli_vflgan_ts.py", "test_a_plan_shows_what_local_noise_costs"),
     ),
     "processes": (
+        Part("tests/e2e/test_cli_federate.py", "test_four_commands_make_a_release"),  # `make docs` runs its notebook
         Part("tests/unit/federated/test_launch.py", "test_a_killed_party_stops_all"),
         Part(f"{UNIT}/spectral/test_partitions.py", "test_a_cluster_gives_the_same_release"),
         Part("tests/unit/auditing/test_shadow_models.py", "test_a_killed_audit_goes_on"),
