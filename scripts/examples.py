@@ -78,8 +78,7 @@ print(us.verify("release").holds)
 us.audit(release, real=homes, minutes=None, progress=False)  # internal; minutes=30 adds fits with and without a target
 
 # %% buy
-schema = homes.schema.with_facts(budget=3.0)
-print(us.buy.bounds(homes, schema, columns="load_kw", between=(0, 100), epsilon=1, ledger="."))
+print(us.buy.bounds(homes, homes.schema, columns="load_kw", between=(0, 100), epsilon=1, ledger=us.Ledger.scratch()))
 
 # %% compare
 us.compare({"first": release, "second": us.Release.load("release")}, real=homes, suites=["general"], progress=False)

@@ -93,7 +93,7 @@ def bought(
     existing_table(data, "data")
     require_budget(draft)
     payer, draft = payer_of(ledger, draft, file)
-    guarantee = guarantee_for(draft, epsilon, None)
+    guarantee = guarantee_for(draft, epsilon, payer.composition.run_delta if isinstance(payer, Ledger) else None)
     purchase.check(draft, guarantee)
     plan = purchase.plan(guarantee)
     check_budget(payer, draft, plan, purchase.label)

@@ -194,3 +194,10 @@ def test_names_of_columns_are_escaped(meters: pd.DataFrame, schema: us.Schema) -
     draft = us.Schema.draft(meters.rename(columns={"kwh": "<script>"}), unit="meter_id", time="timestamp")
     assert "<script>" not in draft._repr_html_()
     assert "&lt;script&gt;" in draft._repr_html_()
+
+
+def test_a_purchase_takes_the_delta_that_its_ledger_gives_a_run() -> None:
+    homes = us.simulate_households(120)
+    ledger = us.Ledger.scratch(max_runs=100)
+    us.buy.bounds(homes, homes.schema, columns="load_kw", between=(0, 100), epsilon=1, ledger=ledger)
+    assert ledger.entries()[0].delta <= ledger.composition.run_delta
