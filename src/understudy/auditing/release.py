@@ -304,8 +304,8 @@ def planned(audited: Audited, scheme: str, minutes: float, workers: Workers) -> 
     most = most_provable(per_arm, delta=certificate.delta)
     if most == 0:
         raise InputError(
-            f"minutes: {minutes:g} are enough for {per_arm} shadows per arm, and so few can't prove anything. Give it more "
-            "time (`--budget-minutes`), or more workers."
+            f"minutes: {minutes:g} are enough for {per_arm} shadows per arm, and so few can't prove anything. "
+            "Give it more time (`--budget-minutes`), or more workers."
         )
     claimed = certificate.epsilon
     return per_arm, (
