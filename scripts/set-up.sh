@@ -25,4 +25,5 @@ if [ "${1:-}" = bench ]; then
 fi
 echo "Installing the pinned versions (a few minutes the first time) ..."
 install --editable '.[dev,all]'
+install --no-deps --editable ./bench # the audits with canaries; `set-up.sh bench` adds what the benchmarks need
 touch .venv/ready

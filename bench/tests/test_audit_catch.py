@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from understudy_bench.audit import catch as audit_catch
+from understudy_bench.audit.canaries import ALL, DIFFERENCES, Neighbours, answer_scores, random_panel
 from understudy_bench.audit.defects import DEFECTS, noise_times, stretched
 from understudy_bench.audit.subjects import SUBJECTS
 
-from understudy.auditing.canaries import ALL, DIFFERENCES, Neighbours, answer_scores, random_panel
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import DiscreteGaussian, Gaussian, SubsampledGaussian
 from understudy.privacy.noise import NoiseSource

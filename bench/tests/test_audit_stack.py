@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from understudy_bench.audit import stack
+from understudy_bench.audit.canaries import random_panel
 from understudy_bench.audit.stack import Job, train_stack
 from understudy_bench.audit.subjects import small_schema
 from understudy_bench.audit.vertical_shadows import VerticalShadows
 
-from understudy.auditing.canaries import random_panel
 from understudy.auditing.shadows import fit_shadows
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee

@@ -9,9 +9,10 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
+from understudy_bench.audit.shift import mu_test
 
 from tests.canaries.scenes import Scene
-from understudy.auditing.scores import LowerBound, Scores, mu_test
+from understudy.auditing.scores import LowerBound, Scores
 from understudy.privacy.border import Given, Statistic
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.contributions import Rows

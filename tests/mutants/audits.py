@@ -17,10 +17,11 @@ MUTANTS = (
     Mutant(
         name="differences that are none",
         why="noise that all coordinates share hides every leak from the audit",
-        file="auditing/canaries.py",
+        file="audit/canaries.py",
         before="DIFFERENCES: whole - common}",
         after="DIFFERENCES: whole}",
         tests=("bench/tests/test_audit_catch.py::test_one_scalar_of_noise_is_seen_in_differences",),
+        package=BENCH,
     ),
     Mutant(
         name="shadows that meet in their stack",

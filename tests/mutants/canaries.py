@@ -1,6 +1,6 @@
 """Defects of a tenth, which only exact or statistical tests notice; and defects of the audits themselves."""
 
-from tests.mutants.mutant import Mutant
+from tests.mutants.mutant import BENCH, Mutant
 
 STATISTICAL = "tests/statistical"
 RELEASED = f"{STATISTICAL}/test_canary_mechanisms.py"
@@ -87,10 +87,11 @@ MUTANTS = (
     Mutant(
         name="scenes that are not paid for",
         why="a true claim is contradicted more often than was stated",
-        file="auditing/scores.py",
+        file="audit/shift.py",
         before="each = 1 - (1 - confidence) / len(family)",
         after="each = confidence",
         tests=(f"{MU}::test_the_best_scene_of_a_family_speaks_and_all_of_them_are_paid_for",),
+        package=BENCH,
     ),
     Mutant(
         name="a test chosen on the runs it is counted on",

@@ -12,10 +12,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from understudy_bench.audit.shift import mu_test
 
 from tests.canaries.mechanisms import gaussian_sum, observe
 from tests.canaries.scenes import scenes
-from understudy.auditing.scores import Scores, audit_scores, mu_test
+from understudy.auditing.scores import Scores, audit_scores
 from understudy.privacy.events import Gaussian
 from understudy.privacy.noise import NoiseSource
 

@@ -10,9 +10,18 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from understudy_bench.audit.canaries import (
+    ALL,
+    Neighbours,
+    Reach,
+    answer_scores,
+    panel_scenes,
+    reach_of,
+    release_scores,
+)
+from understudy_bench.audit.shift import mu_test, required_runs
 
-from understudy.auditing.canaries import ALL, Neighbours, Reach, answer_scores, panel_scenes, reach_of, release_scores
-from understudy.auditing.scores import audit_scores, mu_test, required_runs
+from understudy.auditing.scores import audit_scores
 from understudy.data import Continuous, Panel, Population, Time
 from understudy.privacy.border import Statistic, lattice_step
 from understudy.privacy.budget import Guarantee

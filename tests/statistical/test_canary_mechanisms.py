@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from understudy_bench.audit.shift import mu_test, required_runs
 
 from tests.canaries.mechanisms import (
     LABEL,
@@ -19,7 +20,7 @@ from tests.canaries.mechanisms import (
     observe,
 )
 from tests.canaries.scenes import Scene, scenes
-from understudy.auditing.scores import LowerBound, mu_test, required_runs
+from understudy.auditing.scores import LowerBound
 from understudy.privacy.border import Given, Statistic
 from understudy.privacy.contributions import Rows
 from understudy.privacy.events import DiscreteGaussian, Gaussian

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from understudy_bench.audit.canaries import Neighbours, reach_of
 
 from tests.unit.synthesizers.ppem.toy import SMALL, method, panel
-from understudy.auditing.canaries import Neighbours, reach_of
 from understudy.data import Panel
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian

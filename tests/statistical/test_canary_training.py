@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from understudy_bench.audit.shift import required_runs
 
 from tests.canaries.mechanisms import audit_mechanism, observe
 from tests.canaries.scenes import Scene, scenes
 from tests.canaries.training import training_iteration
-from understudy.auditing.scores import LowerBound, audit_scores, required_runs
+from understudy.auditing.scores import LowerBound, audit_scores
 from understudy.privacy.events import Gaussian, SubsampledGaussian
 from understudy.training import DPSGDConfig, PrivateGradient
 from understudy.training.clipping import engine

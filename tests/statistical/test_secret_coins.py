@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from understudy_bench.audit.canaries import random_panel
 
 from tests.e2e.commands import make_clinic, run
 from tests.subjects import TRAINED, small_schema
 from tests.unit.training.toy import grant_for, plan_of, regression_arrays
-from understudy.auditing.canaries import random_panel
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource

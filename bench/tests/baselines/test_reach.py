@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from understudy_bench.audit.canaries import Neighbours, reach_of
 from understudy_bench.baselines import gs_wgan, pate_gan
 from understudy_bench.baselines.aim import Aim
 from understudy_bench.baselines.dp_gan import DpGan, Recipe
@@ -18,7 +19,6 @@ from understudy_bench.baselines.pate_gan import VOTES, PateGan
 from understudy_bench.baselines.private_gsd import PrivateGsd
 from understudy_bench.baselines.shards import shards
 
-from understudy.auditing.canaries import Neighbours, reach_of
 from understudy.data import Panel, PrivacyUnit, Schema, Time
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian

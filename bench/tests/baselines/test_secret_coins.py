@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from understudy_bench.audit.canaries import random_panel
 from understudy_bench.audit.subjects import SUBJECTS
 
-from understudy.auditing.canaries import random_panel
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource

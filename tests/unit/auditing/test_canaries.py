@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from understudy_bench.audit.canaries import recorded_answers
 
-from understudy.auditing.canaries import recorded_answers
 from understudy.errors import BudgetExceeded
 from understudy.privacy.border import Given, Statistic
 from understudy.privacy.budget import Guarantee

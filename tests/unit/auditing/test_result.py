@@ -4,8 +4,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
+from understudy_bench.audit.shift import GaussianShift
 
-from understudy.auditing.scores import ErrorRates, GaussianShift, LowerBound
+from understudy.auditing.scores import ErrorRates, LowerBound
 from understudy.privacy import accounting
 from understudy.privacy.certificate import issue
 from understudy.privacy.events import Event, Gaussian, NonPrivate, PureDP, SubsampledGaussian

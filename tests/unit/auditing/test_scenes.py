@@ -2,9 +2,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from understudy_bench.audit.canaries import panel_scenes
 
 from tests.canaries.scenes import scenes
-from understudy.auditing.canaries import panel_scenes
 from understudy.errors import InputError
 from understudy.synthesizers.contract.panels import plain_schema, rich_schema
 

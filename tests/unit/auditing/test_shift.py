@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 from scipy.stats import binom, nct
+from understudy_bench.audit.shift import mu_interval, mu_test, power_of, required_runs, student_tail
 
 from tests.meta.pages import ROOT
-from understudy.auditing.scores import Scores, mu_interval, mu_test, power_of, required_runs, student_tail
+from understudy.auditing.scores import Scores
 from understudy.errors import InputError
 from understudy.privacy.events import Gaussian
 

@@ -16,7 +16,13 @@ from unittest.mock import patch
 
 import numpy as np
 
-from understudy.auditing.canaries import (
+from understudy.auditing.scores import LowerBound, audit_scores
+from understudy.privacy import accounting
+from understudy.privacy.budget import Guarantee
+from understudy.privacy.certificate import parsed_events
+from understudy.privacy.events import ApproximateDP, DiscreteGaussian, Event, Gaussian, SubsampledGaussian
+from understudy.synthesizers.vflgan_ts import modes
+from understudy_bench.audit.canaries import (
     ALL,
     DIFFERENCES,
     Neighbours,
@@ -26,13 +32,8 @@ from understudy.auditing.canaries import (
     reach_of,
     release_scores,
 )
-from understudy.auditing.scores import LowerBound, audit_scores, mu_test, required_runs
-from understudy.privacy import accounting
-from understudy.privacy.budget import Guarantee
-from understudy.privacy.certificate import parsed_events
-from understudy.privacy.events import ApproximateDP, DiscreteGaussian, Event, Gaussian, SubsampledGaussian
-from understudy.synthesizers.vflgan_ts import modes
 from understudy_bench.audit.defects import DEFECTS, SCALED, stretched
+from understudy_bench.audit.shift import mu_test, required_runs
 from understudy_bench.audit.subjects import SUBJECTS, Subject, small_schema, vertical
 from understudy_bench.cells import Cells
 from understudy_bench.result import Progress, Row, Stopwatch, result, row

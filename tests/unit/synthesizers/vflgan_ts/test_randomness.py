@@ -7,9 +7,9 @@ too, and the sum by more than one clipped gradient. The mode has no dropout.
 import numpy as np
 import pytest
 import torch
+from understudy_bench.audit.canaries import Neighbours, panel_scenes, reach_of
 
 from tests.unit.synthesizers.vflgan_ts.toy import schema as toy_schema
-from understudy.auditing.canaries import Neighbours, panel_scenes, reach_of
 from understudy.privacy.budget import Guarantee
 from understudy.synthesizers.vflgan_ts.method import VFLGANTS
 from understudy.synthesizers.vflgan_ts.protocol import RunConfig, seeded
