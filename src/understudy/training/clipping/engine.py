@@ -238,7 +238,7 @@ def _is_plain(module: Any) -> bool:
         return False
     if isinstance(module, nn.Embedding):
         return module.max_norm is None and not module.scale_grad_by_freq
-    return True
+    return not isinstance(module, nn.Conv1d) or module.groups == 1
 
 
 @contextmanager

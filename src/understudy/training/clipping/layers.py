@@ -183,43 +183,24 @@ def group_norm(module: Any, parameters: Parameters, collector: Collector, x: Ten
 
 
 def conv1d(module: Any, parameters: Parameters, collector: Collector, x: Tensor) -> Tensor:
-    """Runs `nn.Conv1d`; padding is applied first, so every padding mode is the same case."""
+    """Runs `nn.Conv1d` of one group; padding is applied first, so every padding mode is the same case."""
     if x.ndim != 3:
         raise UnsafeModule("Expected convolution input [unit, channel, step], got another number of dimensions.")
-    padding = list(module._reversed_padding_repeated_twice)
-    if any(padding):
-        mode = "constant" if module.padding_mode == "zeros" else module.padding_mode
-        x = functional.pad(x, padding, mode=mode)
-    weight, bias = parameters["weight"].detach(), parameters.get("bias")
-    shift = None if bias is None else bias.detach()
-    output = functional.conv1d(x, weight, shift, module.stride, 0, module.dilation, module.groups)
-    return observe(collector, output, _record_conv1d, x, module, parameters)
-
-
-def _record_conv1d(collector: Collector, grad: Tensor, x: Tensor, module: Any, parameters: Parameters) -> None:
-    """Records, for tap j, Σ over positions p of grad[p] ⊗ x[p·stride + j·dilation]: no unfolded copy of x."""
+    if any(padding := list(module._reversed_padding_repeated_twice)):
+        x = functional.pad(x, padding, mode=module.padding_mode.replace("zeros", "constant"))
     weight, bias = parameters["weight"], parameters.get("bias")
-    if bias is not None and collector.wants(bias):
-        collector.keep(bias, collector.by_unit(grad).sum((1, 3)))
-    if not collector.wants(weight):
-        return
-    groups, stride = module.groups, module.stride[0]
-    span = (grad.shape[2] - 1) * stride + 1
-    one_block = grad.shape[0] == collector.num_units and groups == 1
-    for tap in range(weight.shape[2]):
-        start = tap * module.dilation[0]
-        seen = x[:, :, start : start + span : stride]
-        if one_block:
-            collector.keep_product(weight, grad, seen.transpose(1, 2), part=tap)
-        else:
-            collector.keep(weight, _grouped_product(collector, grad, seen, groups), part=tap)
+    shift = None if bias is None else bias.detach()
+    output = functional.conv1d(x, weight.detach(), shift, module.stride, 0, module.dilation)
+    return observe(collector, output, _record_conv1d, x, module, weight, bias)
 
 
-def _grouped_product(collector: Collector, grad: Tensor, seen: Tensor, groups: int) -> Tensor:
-    """Returns Σ over a unit's rows and positions of grad ⊗ seen within each channel group."""
-    grad = collector.by_unit(grad).unflatten(2, (groups, -1))
-    seen = collector.by_unit(seen).unflatten(2, (groups, -1))
-    return torch.einsum("urgop,urgip->ugoi", grad, seen)
+def _record_conv1d(
+    collector: Collector, grad: Tensor, x: Tensor, module: Any, weight: nn.Parameter, bias: nn.Parameter | None
+) -> None:
+    """Records a linear layer whose rows are what the kernel saw at each position."""
+    span = (module.kernel_size[0] - 1) * module.dilation[0] + 1
+    seen = x.unfold(2, span, module.stride[0])[..., :: module.dilation[0]]  # row, channel, position, tap
+    record_linear(collector, grad.transpose(1, 2), seen.transpose(1, 2).flatten(2), weight, bias)
 
 
 # --- LSTM and GRU as plain loops: torch's fused kernels show no gradients of gates, and vmap can't follow them ---

@@ -7,7 +7,7 @@ a kept per-unit gradient or a few outer products per unit.
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -38,7 +38,7 @@ class Outer:
     def add_to(self, target: Tensor, factors: Tensor) -> None:
         right = self.input if self.input.dtype == target.dtype else self.input.double()
         if self.output.ndim == 2:
-            target.addmm_((self.output * factors.unsqueeze(1)).t(), right)
+            target.view(len(target), -1).addmm_((self.output * factors.unsqueeze(1)).t(), right)
         else:
             target.baddbmm_((self.output * factors.view(-1, 1, 1)).permute(1, 2, 0), right.transpose(0, 1))
 
@@ -80,7 +80,7 @@ class Products:
 
     def add_to(self, target: Tensor, factors: Tensor) -> None:
         scaled = self.outputs * factors.view(-1, 1, 1)
-        target.addmm_(scaled.flatten(0, 1).t(), self.inputs.to(target).flatten(0, 1))
+        target.view(len(target), -1).addmm_(scaled.flatten(0, 1).t(), self.inputs.to(target).flatten(0, 1))
 
     def without(self, broken: Tensor) -> "Products":
         return Products(_zeroed(self.outputs, broken), _zeroed(self.inputs, broken))
@@ -95,52 +95,37 @@ class Products:
 
 @dataclass
 class Record:
-    """What is known of one parameter. `kept` [unit, …] may be split in slabs along the last dimension."""
+    """What is known of one parameter: gradients [unit, number], outer products, or for a while both."""
 
-    kept: dict[int | None, Tensor] = field(default_factory=dict)
+    kept: Tensor | None = None
     outer: Outer | Products | None = None
 
-    def unify(self, parameter: Tensor, num_units: int) -> None:
-        """Turns several forms into one kept gradient, since norms of summands do not add up."""
-        if self.kept and (self.outer is not None or (None in self.kept and len(self.kept) > 1)):
-            dense = self.dense(parameter, num_units)
-            self.kept, self.outer = {None: dense.flatten(1)}, None
+    def unify(self) -> None:
+        """Turns two forms into one kept gradient, since norms of summands do not add up."""
+        if self.kept is not None and self.outer is not None:
+            self.kept, self.outer = self.kept + self.outer.dense().flatten(1), None
 
     def norms(self, seen: dict[int, Tensor]) -> list[Tensor]:
         """Returns the norms [unit, part] of parts; `seen` remembers those of single vectors by tensor."""
-        parts = [_once(slab, seen) for slab in self.kept.values()]
-        if self.outer is not None:
-            parts.append(self.outer.norms(seen))
-        return parts
+        kept = [] if self.kept is None else [_once(self.kept, seen)]
+        return kept if self.outer is None else [*kept, self.outer.norms(seen)]
 
     def drop(self, broken: Tensor) -> None:
-        for part, slab in self.kept.items():
-            self.kept[part] = _zeroed(slab, broken)
+        self.kept = None if self.kept is None else _zeroed(self.kept, broken)
         self.outer = self.outer and self.outer.without(broken)
 
     def add_to(self, target: Tensor, factors: Tensor, group: int = 1) -> None:
-        """Adds Σ factor·gradient to `target` in its precision.
-
-        Args:
-            group: units that may be added up in float32 before they go to a float64 target.
-        """
-        for part, slab in self.kept.items():
-            if part is None:
-                _add_weighted(target.view(-1), slab, factors, group)
-            else:
-                piece = target[..., part]
-                piece += _add_weighted(target.new_zeros(slab.shape[1]), slab, factors, group).view(piece.shape)
+        """Adds Σ factor·gradient to `target` in its precision; `group` units may be added up in float32 before."""
+        if self.kept is not None:
+            _add_weighted(target.view(-1), self.kept, factors, group)
         if self.outer is not None:
             self.outer.add_to(target, factors)
 
     def dense(self, parameter: Tensor, num_units: int) -> Tensor:
         """Returns the gradient of every unit, shaped [unit, *parameter]."""
-        dense = torch.zeros((num_units, *parameter.shape), dtype=parameter.dtype, device=parameter.device)
-        if self.outer is not None:
-            dense += self.outer.dense().view_as(dense)
-        for part, slab in self.kept.items():
-            piece = dense if part is None else dense[..., part]
-            piece += slab.view(piece.shape)
+        dense = parameter.new_zeros((num_units, *parameter.shape), requires_grad=False)
+        for part in (self.kept, None if self.outer is None else self.outer.dense()):
+            dense = dense if part is None else dense + part.view_as(dense)
         return dense
 
 
@@ -148,20 +133,17 @@ def _zeroed(tensor: Tensor, broken: Tensor) -> Tensor:
     return tensor.masked_fill(broken.view(-1, *(1 for _ in tensor.shape[1:])), 0)
 
 
-def _add_weighted(total: Tensor, slab: Tensor, factors: Tensor, group: int) -> Tensor:
-    """Adds Σ factor · row of `slab` [unit, number] to `total`."""
-    if slab.dtype == total.dtype:
-        return total.addmv_(slab.t(), factors)
-    if slab.numel() <= _CACHED:
-        return total.addmv_(slab.double().t(), factors)
-    if group > 1:
-        for own, rows in zip(factors.to(slab).split(group), slab.split(group), strict=True):
-            total += torch.mv(rows.t(), own)
-        return total
-    width = max(1, _CACHED // len(slab))
-    for place, piece in zip(total.split(width), slab.split(width, 1), strict=True):
-        place.addmv_(piece.double().t(), factors)
-    return total
+def _add_weighted(total: Tensor, rows: Tensor, factors: Tensor, group: int) -> None:
+    """Adds Σ factor · row of `rows` [unit, number] to `total`."""
+    if rows.dtype == total.dtype:
+        total.addmv_(rows.t(), factors)
+    elif group > 1 and rows.numel() > _CACHED:
+        for own, part in zip(factors.to(rows).split(group), rows.split(group), strict=True):
+            total += torch.mv(part.t(), own)
+    else:
+        width = max(1, _CACHED // len(rows))
+        for place, piece in zip(total.split(width), rows.split(width, 1), strict=True):
+            place.addmv_(piece.double().t(), factors)
 
 
 def _once(matrix: Tensor, seen: dict[int, Tensor]) -> Tensor:
@@ -215,9 +197,9 @@ class Pool:
 
     def __init__(self, like: Tensor) -> None:
         self.anchor = torch.zeros((), device=like.device, dtype=like.dtype, requires_grad=True)
-        self._buffers: dict[tuple[int, int | None], Tensor] = {}
+        self._buffers: dict[int, Tensor] = {}
 
-    def take(self, key: tuple[int, int | None], shape: tuple[int, ...], like: Tensor) -> Tensor:
+    def take(self, key: int, shape: tuple[int, ...], like: Tensor) -> Tensor:
         """Returns uninitialised memory of `shape`; the same for the same key, so one taker at a time."""
         size = math.prod(shape)
         found = self._buffers.get(key)
@@ -282,30 +264,27 @@ class Collector:
         if torch.is_grad_enabled():
             raise NeedsExpandedParameters
 
-    def keep(self, parameter: nn.Parameter, per_unit: Tensor, part: int | None = None) -> None:
-        """Adds a per-unit gradient [unit, …] of the parameter, or of its slab `part` in the last dimension."""
-        kept = self._record(parameter, per_unit).kept
-        flat = per_unit if per_unit.ndim == 2 else per_unit.reshape(self.num_units, -1)
-        kept[part] = kept[part] + flat if part in kept else flat
+    def keep(self, parameter: nn.Parameter, per_unit: Tensor) -> None:
+        """Adds a per-unit gradient [unit, …] of the parameter."""
+        record, flat = self._record(parameter, per_unit), per_unit.reshape(self.num_units, -1)
+        record.kept = flat if record.kept is None else record.kept + flat
 
-    def keep_product(self, parameter: nn.Parameter, left: Tensor, right: Tensor, part: int | None = None) -> None:
+    def keep_product(self, parameter: nn.Parameter, left: Tensor, right: Tensor) -> None:
         """Adds left @ right, both [unit, …, …], in pooled memory."""
-        kept = self._record(parameter, left, right).kept
-        shape = (self.num_units, left.shape[1], right.shape[2])
-        if part in kept:
-            kept[part] = torch.baddbmm(kept[part].view(shape), left, right).flatten(1)
+        record, shape = self._record(parameter, left, right), (self.num_units, left.shape[1], right.shape[2])
+        if record.kept is None:
+            record.kept = torch.bmm(left, right, out=self._pool.take(id(parameter), shape, left)).flatten(1)
         else:
-            buffer = self._pool.take((id(parameter), part), shape, left)
-            kept[part] = torch.bmm(left, right, out=buffer).flatten(1)
+            record.kept = torch.baddbmm(record.kept.view(shape), left, right).flatten(1)
 
     def add(self, parameter: nn.Parameter, new: Outer | Products) -> None:
         """Adds the sum of one outer product, or of several, per unit."""
         record = self._record(parameter, *vars(new).values())
-        if not record.kept and record.outer is None:
+        if record.kept is None and record.outer is None:
             record.outer = new
             return
         before, more = None if record.outer is None else record.outer.as_products(), new.as_products()
-        if not record.kept and before is not None and more is not None:
+        if record.kept is None and before is not None and more is not None:
             record.outer = before.plus(more)
         else:  # the norm of a sum of products of different kinds has no short form
             self.keep(parameter, new.dense())
@@ -331,8 +310,8 @@ class Collector:
 
     def unify(self) -> None:
         """Brings every parameter to one exact form; nothing may be left afterwards."""
-        for key, record in self._records.items():
-            record.unify(self._parameters[key], self.num_units)
+        for record in self._records.values():
+            record.unify()
 
     def norms(self, among: Collection[int] | None = None) -> Tensor:
         """Returns the norm of each unit's gradient, float64.

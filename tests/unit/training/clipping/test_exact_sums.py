@@ -30,13 +30,12 @@ def drifting(number: int) -> tuple[Tensor, Tensor]:
 
 
 FORMS = {
-    "kept": lambda rows: Record(kept={None: rows}),
-    "slabs": lambda rows: Record(kept={place: rows[:, place : place + 1] for place in range(WIDTH)}),
+    "kept": lambda rows: Record(kept=rows),
     "outer": lambda rows: Record(outer=Outer(rows, torch.ones(len(rows), 1))),
     "groups": lambda rows: Record(outer=Outer(rows.unsqueeze(2), torch.ones(len(rows), WIDTH, 1))),
     "products": lambda rows: Record(outer=Products(rows.unsqueeze(1), torch.ones(len(rows), 1, 1))),
 }
-SHAPES = {"slabs": (1, WIDTH), "groups": (WIDTH, 1, 1)}
+SHAPES = {"groups": (WIDTH, 1, 1)}
 
 
 def summed(form: str, gradients: Tensor) -> Tensor:
