@@ -52,8 +52,7 @@ def membership(
     distance to other real series, in the manner of DOMIAS (van Breugel et al. 2023, arXiv:2302.12580): a series can
     be near because it is ordinary. Half of the others serve as that reference.
     """
-    if min(len(members), len(others)) < _FEWEST:
-        raise InputError(f"Expected at least {_FEWEST} members and as many others, got fewer. Hold out more series.")
+    _check_enough(members, others)
     reference, controls = others[::2], others[1::2]
     near = [distances(rows, synthetic)[:, 0] for rows in (controls, members)]
     usual = [distances(rows, reference, _NEIGHBOURS)[:, -1] for rows in (controls, members)]
@@ -62,6 +61,11 @@ def membership(
         "closest record": area_under_curve(-near[0], -near[1], confidence),
         "density ratio": area_under_curve(ratios[0], ratios[1], confidence),
     }
+
+
+def _check_enough(members: Vectors, others: Vectors) -> None:
+    if min(len(members), len(others)) < _FEWEST:
+        raise InputError(f"Expected at least {_FEWEST} members and as many others, got fewer. Hold out more series.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,11 +97,9 @@ class Parties:
     synthetic: Vectors
 
     def __post_init__(self) -> None:
-        if len(self.members) != len(self.others) or len(self.members) < _FEWEST:
-            raise InputError(
-                f"Expected at least {_FEWEST} members and as many others, got fewer or unequal numbers. "
-                "Hold out more series."
-            )
+        _check_enough(self.members, self.others)
+        if len(self.members) != len(self.others):
+            raise InputError("Expected as many members as others, got other numbers. Leave some of them out.")
 
 
 def singling_out(parties: Parties, attempts: int, rng: np.random.Generator) -> Answer:

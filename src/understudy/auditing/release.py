@@ -51,18 +51,12 @@ _MOST_SHARED = 0.1  # of the holdout, that may look like series of the run
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Audited:
-    """A release, the series of its run, others that it never saw, and series drawn from it.
-
-    Attributes:
-        members: Series of the run in the real table's schema.
-        others: Series that the run never saw, if there are any.
-        synthetic: Series of the release; of its windows where it was made of windows.
-    """
+    """A release, the series of its run, others that it never saw, and series drawn from it."""
 
     release: Release
-    members: Panel
+    members: Panel  # in the real table's schema
     others: Panel | None
-    synthetic: Panel
+    synthetic: Panel  # of the release's windows where it was made of windows
 
     def cut(self, panel: Panel) -> Panel:
         """Returns a panel's series in the shape of the release."""
@@ -72,22 +66,14 @@ class Audited:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditResult:
-    """What attacks on one release found; it shows itself in a notebook. Internal.
-
-    Attributes:
-        membership: Areas under the curve by attack; none without series that the run never saw.
-        questions: Answers to the three questions of WP216; none without such series.
-        shadows: By target, what refits with and without it prove.
-        inversions: By party, rows read off the features that it sends.
-        plan: How many shadows fit into the minutes, and what they could find.
-    """
+    """What attacks on one release found; it shows itself in a notebook. Internal."""
 
     certificate: Certificate
-    membership: Mapping[str, Interval]
-    questions: Mapping[str, Answer]
-    shadows: Mapping[str, ShadowAudit] = field(default_factory=dict)
-    inversions: Mapping[str, Inversion] = field(default_factory=dict)
-    plan: str | None = None
+    membership: Mapping[str, Interval]  # areas under the curve by attack; none without series that the run never saw
+    questions: Mapping[str, Answer]  # the three of WP216; none without such series
+    shadows: Mapping[str, ShadowAudit] = field(default_factory=dict)  # by target, what refits with and without prove
+    inversions: Mapping[str, Inversion] = field(default_factory=dict)  # by party, rows read off what it sends
+    plan: str | None = None  # how many shadows fit into the minutes, and what they could find
 
     @property
     def contradicted_by(self) -> list[str]:
@@ -132,8 +118,8 @@ class AuditResult:
         """Returns the title, columns and rows of what is printed."""
         shadows = {f"shadows, {t}, {name}": area for t, own in self.shadows.items() for name, area in own.areas.items()}
         areas = [(name, str(area), "0.5") for name, area in {**self.membership, **shadows}.items()]
-        asked: list[tuple[str, ...]] = [
-            (name, str(one.attacked), str(one.control), str(one.guessing), str(one.risk))
+        asked = [
+            (name, *map(str, (one.attacked, one.control, one.guessing, one.risk)))
             for name, one in self.questions.items()
         ]
         columns = ("", ">members", ">non-members", ">without the release", ">added risk")

@@ -44,15 +44,10 @@ class Scores:
 
 @dataclass(frozen=True)
 class ErrorRates:
-    """Upper bounds on the error rates of one test; they hold for whatever made the scores.
+    """Upper bounds on the error rates of one test; they hold for whatever made the scores."""
 
-    Attributes:
-        false_positive: of runs without the unit, the share that the test takes for runs with it.
-        false_negative: of runs with the unit, the share that the test misses.
-    """
-
-    false_positive: float
-    false_negative: float
+    false_positive: float  # of runs without the unit, the share that the test takes for runs with it
+    false_negative: float  # of runs with the unit, the share that the test misses
 
     @property
     def mu(self) -> float:
@@ -88,23 +83,15 @@ class LowerBound:
     """The strongest of a family of attacks, and what it proves.
 
     Internal: an audit of private data reads them without a charge.
-
-    Attributes:
-        attack: name of the strongest.
-        family: attacks tried; the confidence holds for all of them together.
-        runs: per arm, that the bound rests on.
-        confidence: chance that the bound is true, before the audit is run.
-        ceiling: the epsilon that a perfect attack would have certified with this many runs; None: no such limit.
-        delta: where `ceiling` and the sentence state epsilon.
     """
 
-    attack: str
-    family: int
-    runs: int
-    confidence: float
+    attack: str  # name of the strongest
+    family: int  # attacks tried; the confidence holds for all of them together
+    runs: int  # per arm, that the bound rests on
+    confidence: float  # chance that the bound is true, before the audit is run
     evidence: Evidence
-    ceiling: float | None
-    delta: float
+    ceiling: float | None  # epsilon that a perfect attack would certify with this many runs; None: no such limit
+    delta: float  # where `ceiling` and the sentence state epsilon
 
     @property
     def epsilon(self) -> float:
@@ -135,11 +122,7 @@ class LowerBound:
 
 
 def audit_scores(
-    family: Mapping[str, Scores],
-    *,
-    delta: float,
-    confidence: float = 0.95,
-    aim: Aim = "epsilon",
+    family: Mapping[str, Scores], *, delta: float, confidence: float = 0.95, aim: Aim = "epsilon"
 ) -> LowerBound:
     """Returns the strongest lower bound that a family of attacks proves, all of them together at `confidence`.
 
@@ -167,9 +150,8 @@ def audit_scores(
 def ceiling(runs: int, *, delta: float, confidence: float = 0.95, family: int = 1) -> float:
     """Returns the epsilon that a perfect attack certifies with this many counted runs per arm; no attack can exceed it.
 
-    Example:
-        >>> round(ceiling(100, delta=1e-5), 2)
-        3.28
+    >>> round(ceiling(100, delta=1e-5), 2)
+    3.28
     """
     least = float(_upper(np.array(0), runs, (1 - confidence) / family / 2))
     return ErrorRates(least, least).epsilon(delta)

@@ -110,28 +110,17 @@ def measured(synthetic: Vectors, target: Vectors) -> dict[str, Features]:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Shadows:
-    """What is fitted how often.
-
-    Attributes:
-        panel: The series of a run, the target among them.
-        target: Unit whose presence is to be noticed.
-        guarantee: What each fit is charged, in a ledger of its own.
-        reproduction: Why rules for a ledger are lifted, if the audited run lifted them.
-        per_arm: Shadows with and without the target, each.
-        num_samples: Synthetic series that an attacker gets from each.
-        context: Public context of these, [step, context]; None takes that of the fit.
-        at_once: Shadows that a process makes together.
-    """
+    """What is fitted how often."""
 
     method: Synthesizer
-    panel: Panel
-    target: int
-    guarantee: Guarantee
-    per_arm: int
-    num_samples: int
-    reproduction: str | None = None
-    context: np.ndarray | None = None
-    at_once: int = 1
+    panel: Panel  # the series of a run, the target among them
+    target: int  # unit whose presence is to be noticed
+    guarantee: Guarantee  # what each fit is charged, in a ledger of its own
+    per_arm: int  # shadows with and without the target, each
+    num_samples: int  # synthetic series that an attacker gets from each
+    reproduction: str | None = None  # why rules for a ledger are lifted, if the audited run lifted them
+    context: np.ndarray | None = None  # public context of the samples, [step, context]; None takes that of the fit
+    at_once: int = 1  # shadows that a process makes together
 
     def identity(self) -> str:
         """Returns a digest of everything that decides what a shadow is; for internal files only."""
@@ -159,11 +148,7 @@ class Shadows:
 def fit_shadows(
     shadows: Shadows, folder: Path, *, workers: Workers = 1, progress: Report | None = None
 ) -> dict[Arm, dict[str, Features]]:
-    """Returns features [shadow, feature] of both arms, by name; fits what the folder does not hold yet.
-
-    Args:
-        workers: Processes on this machine, or the scheduler of a cluster whose workers see `folder`.
-    """
+    """Returns features [shadow, feature] of both arms, by name; fits what the folder does not hold yet."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     note, identity = folder / "shadows.json", shadows.identity()
     if note.exists() and json.loads(note.read_text())["identity"] != identity:

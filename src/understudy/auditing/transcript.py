@@ -64,11 +64,7 @@ def recorded() -> Iterator[dict[str, list[Sent]]]:
 
 
 def rows_by_party(panel: Panel, arrays: Mapping[str, np.ndarray] | None = None) -> list[tuple[str, Rows]]:
-    """Returns every party's rows in working scale, whole series only.
-
-    Args:
-        arrays: A release, whose bought distributions are that scale; None takes declared bounds.
-    """
+    """Returns every party's whole series in working scale: that of a release's `arrays`, or of declared bounds."""
     schema = panel.schema
     marginals = () if arrays is None else Facts.from_arrays(dict(arrays)).marginals
     encoding = Encoding.of(schema, marginals, linear_scales(schema, None))
@@ -77,15 +73,11 @@ def rows_by_party(panel: Panel, arrays: Mapping[str, np.ndarray] | None = None) 
 
 @dataclass(frozen=True, kw_only=True)
 class Inversion:
-    """Mean absolute errors of rows read off features, and of guessing their columns' means.
-
-    Attributes:
-        nearer: Share of the rows that came out nearer than the guess; one half or less is a failed attack.
-    """
+    """Mean absolute errors of rows read off features, and of guessing their columns' means."""
 
     error: float
     guessing: float
-    nearer: Interval
+    nearer: Interval  # share of the rows that came out nearer than the guess; one half or less is a failed attack
     rows: int
 
     @property
@@ -102,12 +94,7 @@ class Inversion:
 
 
 def invert(sent: Sequence[Sent], rows: Matrix, unknown: Sequence[int]) -> Inversion:
-    """Attacks one party's features.
-
-    Args:
-        rows: All rows [row, value], in any scale; the attack uses those that are not in `unknown`, and errors are
-            measured against the others.
-    """
+    """Attacks one party's features, knowing all `rows` [row, value] that are not in `unknown`."""
     known = np.setdiff1d(np.arange(len(rows)), np.asarray(unknown))
     if len(known) < 2 or not len(unknown):
         raise InputError("Expected at least two known rows and one unknown, got fewer.")

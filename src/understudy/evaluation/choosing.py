@@ -42,17 +42,15 @@ class PrivateChoice:
 
     def check(self, schema: Schema) -> None:
         """Refuses units of which a neighbour lacks a part only, and candidates that can't be rated alike."""
+        problem, shapes = "", {(p.schema.channels, p.schema.static, p.num_steps) for p in self.candidates}
         if schema.unit.kind != "entity":
-            raise InputError(
-                f"--select: unit.kind = 'entity' is expected, and the schema says '{schema.unit.kind}'. Nothing was "
-                "charged. Choose without looking at the data."
+            problem = (
+                f"unit.kind = 'entity' is expected, and the schema says '{schema.unit.kind}'. Choose without data."
             )
-        shapes = {(panel.schema.channels, panel.schema.static, panel.num_steps) for panel in self.candidates}
-        if len(shapes) > 1:
-            raise InputError(
-                "--select: releases with the same columns and steps are expected. Nothing was charged. Choose among "
-                "releases of one schema."
-            )
+        elif len(shapes) > 1:
+            problem = "releases with the same columns and steps are expected. Choose among releases of one schema."
+        if problem:
+            raise InputError(f"--select: {problem} Nothing was charged.")
 
     def plan(self, guarantee: Guarantee) -> SpendingPlan:
         """Returns what a choice costs: epsilon, however many candidates there are."""
@@ -88,12 +86,9 @@ class PrivateChoice:
     @cached_property
     def _drawn(self) -> list[tuple[list[np.ndarray], float]]:
         """Blocks of each candidate's series, and the mean distance between two of them."""
-        made = []
-        for panel in self.candidates:
-            blocks = self._blocks(panel, self._rows(panel)[:NUM_DRAWS])
-            number = len(blocks[0])
-            made.append((blocks, float(_distances(blocks, blocks).sum() / max(1, number * (number - 1)))))
-        return made
+        made = [self._blocks(panel, self._rows(panel)[:NUM_DRAWS]) for panel in self.candidates]
+        pairs = [max(1, len(blocks[0]) * (len(blocks[0]) - 1)) for blocks in made]
+        return [(b, float(_distances(b, b).sum() / number)) for b, number in zip(made, pairs, strict=True)]
 
     @cached_property
     def _scales(self) -> list[tuple[np.ndarray, np.ndarray]]:

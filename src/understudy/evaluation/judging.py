@@ -99,14 +99,10 @@ def as_released(panel: Panel, release: Release | None) -> Panel:
 
 @dataclass(frozen=True, kw_only=True)
 class Scorecards:
-    """Scorecards of several releases against the same real series, by name. Internal.
-
-    Attributes:
-        recorded: Where it was written down that this comparison was made.
-    """
+    """Scorecards of several releases against the same real series, by name. Internal."""
 
     cards: Mapping[str, Scorecard]
-    recorded: str
+    recorded: str  # where it was written down that this comparison was made
 
     def __getitem__(self, name: str) -> Scorecard:
         return self.cards[name]
@@ -117,16 +113,12 @@ class Scorecards:
 
     def rows(self) -> list[tuple[str, ...]]:
         """Returns every check that can tell something: its title, figure and verdict by release, and real series'."""
-        lines = zip(*(card["scores"] for card in self.as_dict().values()), strict=True)
-        return [
-            (
-                scores[0]["title"],
-                *(f"{figure(score['synthetic']['value'])} {score['verdict']}" for score in scores),
-                figure(scores[0]["holdout"]["value"]),
-            )
-            for scores in lines
-            if any(score["verdict"] != UNKNOWN for score in scores)
-        ]
+        rows = []
+        for scores in zip(*(card["scores"] for card in self.as_dict().values()), strict=True):
+            if any(score["verdict"] != UNKNOWN for score in scores):
+                own = (f"{figure(score['synthetic']['value'])} {score['verdict']}" for score in scores)
+                rows.append((scores[0]["title"], *own, figure(scores[0]["holdout"]["value"])))
+        return rows
 
     def parts(self) -> list[RenderableType]:
         """Returns what `show` prints."""
@@ -145,11 +137,7 @@ class Scorecards:
         return f"<p>{UNCOVERED}</p>{display.html_table(self._columns, self.rows())}"
 
     def report(self, path: str | Path, *, chosen: str | None = None) -> None:
-        """Writes the HTML page of the comparison, readable by its owner only.
-
-        Args:
-            chosen: What a charged choice said, in a sentence.
-        """
+        """Writes the HTML page of the comparison, readable by its owner; `chosen` says what a charged choice said."""
         from understudy.report.page import render_comparison
         from understudy.report.record import make_record
 

@@ -130,12 +130,7 @@ class Panels:
     def prepare(
         cls, real: Panel, synthetic: Panel, holdout: Panel | None = None, *, max_series: int, seed: int = 0
     ) -> "Panels":
-        """Returns comparable panels; refuses what can't be compared.
-
-        Args:
-            holdout: Real series that the synthetic ones never saw. Without them the real series are halved, which
-                is said in the notes: then the synthetic series may have been learned from both halves.
-        """
+        """Returns comparable panels; refuses what can't be compared. Without a holdout the real series are halved."""
         real, synthetic = _each_its_own(real), _each_its_own(synthetic)
         _check_alike(real, synthetic, "synthetic")
         _check_enough(real, "real")
@@ -242,10 +237,7 @@ _MAX_CHANNELS = 64
 
 
 def subsampled(real: Panel, synthetic: Panel, holdout: Panel | None, effort: Effort, *, seed: int = 0) -> Panels:
-    """Returns comparable panels of a size that suits the effort; their notes say what was left out.
-
-    Privacy: internal, as the panels themselves.
-    """
+    """Returns comparable panels of a size that suits the effort; their notes say what was left out. Internal."""
     same = real.num_steps == synthetic.num_steps and real.schema.num_channels == synthetic.schema.num_channels
     if effort.max_values is None or not same:
         return Panels.prepare(real, synthetic, holdout, max_series=effort.max_series, seed=seed)
@@ -253,12 +245,8 @@ def subsampled(real: Panel, synthetic: Panel, holdout: Panel | None, effort: Eff
     if (number := real.schema.num_channels) > _MAX_CHANNELS:
         chosen = np.sort(np.random.default_rng(seed).choice(number, _MAX_CHANNELS, replace=False))
         kept = tuple(real.schema.channels[place] for place in chosen)
-        given = [
-            replace(
-                p, schema=replace(p.schema, channels=kept, constraints=(), columns=()), values=p.values[:, :, chosen]
-            )
-            for p in given
-        ]
+        schemas = [replace(panel.schema, channels=kept, constraints=(), columns=()) for panel in given]
+        given = [replace(p, schema=own, values=p.values[:, :, chosen]) for p, own in zip(given, schemas, strict=True)]
         notes.append(f"{_MAX_CHANNELS} of the {number} channels, drawn at random; constraints are not judged.")
     steps = real.num_steps
     if effort.max_steps is not None and steps > effort.max_steps:

@@ -71,12 +71,7 @@ def portrait(panel: Panel, frame: Frame, *, seed: int = 0) -> dict[str, Any]:
         "zone": panel.schema.time.zone,
         "step_seconds": parse_frequency(panel.schema.time.frequency).microseconds / 1e6 or None,
         "channels": columns,
-        "static": {
-            c.name: _shares(c, static[:, k])
-            if num_codes(c)
-            else {"histogram": _histogram(static[:, k], frame.edges[c.name])}
-            for k, c in enumerate(panel.schema.static[:MAX_STATIC])
-        },
+        "static": {c.name: _static(c, static[:, k], frame) for k, c in enumerate(panel.schema.static[:MAX_STATIC])},
         "correlation": _correlation(values, frame.channels),
         "notes": _notes(panel, len(rows)),
     }
@@ -86,9 +81,12 @@ def _times(time: Time, steps: np.ndarray) -> list[str] | None:
     """Returns the local times of shown steps; None where every series has its own, or steps are only numbered."""
     if time.align != "calendar" or time.counts_steps or not len(steps):
         return None
-    return [
-        str(one) for one in local_times(time, int(steps[-1]) + 1)[steps].view("datetime64[us]").astype("datetime64[s]")
-    ]
+    moments = local_times(time, int(steps[-1]) + 1)[steps].view("datetime64[us]")
+    return [str(moment) for moment in moments.astype("datetime64[s]")]
+
+
+def _static(column: Channel, values: np.ndarray, frame: Frame) -> dict[str, Any]:
+    return _shares(column, values) if num_codes(column) else {"histogram": _histogram(values, frame.edges[column.name])}
 
 
 def extremes(values: np.ndarray) -> dict[str, float]:

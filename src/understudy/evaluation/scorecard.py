@@ -40,10 +40,12 @@ class OutOfTime(BaseException):
 def deadline(seconds: float | None) -> Iterator[None]:
     """Raises `OutOfTime` in the block when `seconds` have passed; None sets no deadline.
 
-    Outside the main thread, and where the system has no alarms, only looks at the clock between figures end the block.
+    Outside the main thread, where the system has no alarms, and where the caller has set one, only looks at the clock
+    between figures end the block.
     """
     main = threading.current_thread() is threading.main_thread()
-    if seconds is None or not main or not hasattr(signal, "SIGALRM"):
+    alarms = main and hasattr(signal, "SIGALRM") and not any(signal.getitimer(signal.ITIMER_REAL))
+    if seconds is None or not alarms:
         yield
         return
     armed = True
@@ -52,14 +54,13 @@ def deadline(seconds: float | None) -> Iterator[None]:
         if armed:
             raise OutOfTime
 
-    before, started = signal.signal(signal.SIGALRM, ring), time.monotonic()
-    left, interval = signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3), _AGAIN_SECONDS)
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3), _AGAIN_SECONDS)
     try:
         yield
     finally:
         armed = False
-        remains = max(left - (time.monotonic() - started), 1e-3) if left else 0.0
-        signal.setitimer(signal.ITIMER_REAL, remains, interval)
+        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
 
 
@@ -96,10 +97,8 @@ class Figure:
     problem: str | None = None
 
     def __str__(self) -> str:
-        if self.value is None:
-            return "–"
         interval = "" if self.low is None or self.high is None else f" [{self.low:.3g}, {self.high:.3g}]"
-        return f"{self.value:.3g}{interval}"
+        return "–" if self.value is None else f"{self.value:.3g}{interval}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,24 +126,18 @@ class Score:
     @property
     def position(self) -> float | None:
         """0 where it scores as other real series do, 1 where it scores as the control does; None if they coincide."""
-        figures = [figure.value for figure in (self.synthetic, self.holdout, self.independent)]
-        if any(figure is None for figure in figures):
+        found, held, control = self.synthetic.value, self.holdout.value, self.independent.value
+        if found is None or held is None or control is None or np.isclose(held, control):
             return None
-        found, held, control = (float(figure) for figure in figures if figure is not None)
-        return None if np.isclose(held, control) else (found - held) / (control - held)
+        return (found - held) / (control - held)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Judged:
-    """What a scorecard is about. Internal: it holds real series.
+    """What a scorecard is about. Internal: it holds real series."""
 
-    Attributes:
-        release: None for series made elsewhere.
-        synthetic: The series as they were released; `panels` may hold fewer.
-    """
-
-    release: Release | None
-    synthetic: Panel
+    release: Release | None  # None for series made elsewhere
+    synthetic: Panel  # as released; `panels` may hold fewer series
     panels: Panels
 
 

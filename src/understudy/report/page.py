@@ -203,10 +203,9 @@ def _tally(found: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def render_comparison(records: Mapping[str, RunRecord], *, recorded: str, chosen: str | None = None) -> str:
-    """Returns the page of several evaluations against the same real series.
+    """Returns the page of several evaluations against the same real series, by the name of the release.
 
     Args:
-        records: By the name of the release.
         recorded: Where it was written down that this comparison was made.
         chosen: What a charged choice said, in a sentence; None without one.
     """

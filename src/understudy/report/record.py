@@ -23,15 +23,10 @@ Facts = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class RunRecord:
-    """One run, in two halves.
+    """One run, in two halves."""
 
-    Attributes:
-        public: What may go with the release: nothing in it was computed from real series but through a charge.
-        internal: What was computed from real series without one; None where nothing was, or after it was dropped.
-    """
-
-    public: Facts
-    internal: Facts | None = None
+    public: Facts  # what may go with the release: nothing in it was computed from real series but through a charge
+    internal: Facts | None = None  # what was computed without one; None where nothing was, or after it was dropped
 
     def without_internal(self) -> "RunRecord":
         """Returns the half that may leave."""

@@ -21,13 +21,11 @@ class UnitWindows:
         private and never shown.
 
     Args:
-        arrays: whatever the loss needs, one row per window.
-        unit: unit of each window, 0, 1, 2, … never decreasing (as in a Panel). None where a unit is an event,
-            which owns no window but touches at most `max_windows` of them by the way they were cut.
-        rng: chooses a sampled unit's window, from one stream: it must stay secret, because one more unit
-            shifts the numbers of all others. The guarantee covers secret randomness, whatever it chooses.
-        max_windows: as in the plan: None where the sampler chooses units, else the cap on a unit's windows, of which
-            it chooses single ones; a cap that the data break is refused.
+        unit: unit of each window, 0, 1, 2, … never decreasing. None where a unit is an event, which owns no window but
+            touches at most `max_windows` of them by the way they were cut.
+        rng: chooses a sampled unit's window; secret, because one more unit shifts the numbers of all others.
+        max_windows: None where the sampler chooses units, else the cap on a unit's windows, of which it chooses single
+            ones; a cap that the data break is refused.
     """
 
     def __init__(
@@ -64,10 +62,9 @@ class UnitWindows:
         batch = {}
         for name, array in self._arrays.items():
             shape = (num_chosen, *array.shape[1:])
+            made = np.full(shape, array.dtype == np.bool_, dtype=array.dtype)
             if np.issubdtype(array.dtype, np.floating):
                 made = rng.random(shape).astype(array.dtype)
-            else:
-                made = np.full(shape, array.dtype == np.bool_, dtype=array.dtype)
             batch[name] = torch.from_numpy(made)
         return batch
 

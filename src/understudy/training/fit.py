@@ -22,7 +22,7 @@ _BEFORE = 0.3  # share of the progress that releases before the training take
 def foretold(plan: SpendingPlan, batch: float, network: Callable[[], nn.Module]) -> tuple[float, str]:
     """Returns the noise on a gradient summed over a batch relative to the largest possible sum, and words for it.
 
-    From public facts alone: a plan, the series expected in a batch, and a network, which is made without memory.
+    Privacy: from public facts alone. The network is made without memory.
     """
     event = plan.event(TRAINING)
     assert isinstance(event, SubsampledGaussian | MixtureOfGaussians)

@@ -34,19 +34,12 @@ def adam(learning_rate: float, weight_decay: float = 0.0) -> MakeOptimiser:
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """A network, its loss and the private windows it is trained on.
+    """A network, its loss and the private windows it is trained on."""
 
-    Attributes:
-        model: the network; its trainable parameters are updated in place.
-        loss: (model, batch, generator) → losses [unit · rows, …] of any per-unit shape.
-        windows: the private windows.
-        after_iteration: called with the number of finished iterations; may use the model (post-processing).
-    """
-
-    model: nn.Module
+    model: nn.Module  # its trainable parameters are updated in place
     loss: Loss
     windows: UnitWindows
-    after_iteration: Callable[[int], None] | None = None
+    after_iteration: Callable[[int], None] | None = None  # takes the number of finished iterations; post-processing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,16 +48,11 @@ class Optimisation:
 
     Privacy:
         Post-processing of noisy gradients: free of charge, whatever it does.
-
-    Attributes:
-        make: an element-wise torch optimiser, such as Adam; it sees the parameters as a few flat vectors.
-        warm_up: iterations over which the learning rate rises from near zero.
-        average_decay: decay of the exponential moving average that becomes the result; None: last iterate.
     """
 
-    make: MakeOptimiser = field(default_factory=lambda: adam(1e-3))
-    warm_up: int = 0
-    average_decay: float | None = None
+    make: MakeOptimiser = field(default_factory=lambda: adam(1e-3))  # element-wise; sees a few flat vectors
+    warm_up: int = 0  # iterations over which the learning rate rises from near zero
+    average_decay: float | None = None  # of the moving average that becomes the result; None: the last iterate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,8 +87,7 @@ def train(
         Resuming restarts from the last checkpoint; iterations that ran after it stay counted and are lost, so
         the model sees fewer of them and the guarantee holds as charged.
 
-    Edge cases:
-        No units at all: every iteration is noise. A grant used up: the checkpointed model is the result.
+    No units at all: every iteration is noise. A grant used up: the checkpointed model is the result.
     """
     if grant.plan.event(label) != plan.event:
         raise InputError(f"Expected the event charged under '{label}', got another plan. Charge this plan.")

@@ -29,9 +29,7 @@ def to_arrays(network: nn.Module, prefix: str) -> dict[str, np.ndarray]:
 def load_arrays(network: nn.Module, arrays: Mapping[str, np.ndarray], prefix: str) -> None:
     """Puts parameters that `to_arrays` returned into a network of the same shape."""
     own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-    single = {
-        name for name, value in network.state_dict().items() if value.ndim == 0
-    }  # a file gives them one dimension
+    single = {n for n, value in network.state_dict().items() if value.ndim == 0}  # a file gives them one dimension
     network.load_state_dict({name: torch.tensor(a.reshape(()) if name in single else a) for name, a in own.items()})
 
 
@@ -49,8 +47,7 @@ def train_on_public_data(
 
     The rate falls along a cosine to `last_rate`; `loss` receives the iteration, `progress` iterations done and planned.
 
-    Privacy:
-        None: no example may be private.
+    Privacy: none. No example may be private.
     """
     mean = AveragedModel(network) if averaged else None
     weights = [weight for weight in network.parameters() if weight.requires_grad]

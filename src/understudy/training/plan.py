@@ -28,20 +28,15 @@ class DPSGDConfig:
         also to an empty one, and divides by `expected_batch`. `event` prices all iterations.
 
     Attributes:
-        sampling_rate: probability with which each unit (or window) takes part in one iteration.
-        iterations: optimiser updates; not epochs, which would depend on the private number of units.
-        expected_batch: what the noisy sum is divided by: rate · declared population.
-        clipping_norm: clipping norm of one unit's (or window's) gradient.
-        noise_multiplier: noise standard deviation ÷ clip norm; None until calibrated.
         max_windows: windows that one unit owns at most, where single windows are sampled and clipped; None samples
             whole units, each of which shows one of its windows.
     """
 
-    sampling_rate: float
-    iterations: int
-    expected_batch: float
+    sampling_rate: float  # probability with which each unit (or window) takes part in one iteration
+    iterations: int  # not epochs, which would depend on the private number of units
+    expected_batch: float  # what the noisy sum is divided by: rate · declared population
     clipping_norm: float = 1.0
-    noise_multiplier: float | None = None
+    noise_multiplier: float | None = None  # noise standard deviation ÷ clipping norm; None until calibrated
     max_windows: int | None = None
 
     def __post_init__(self) -> None:

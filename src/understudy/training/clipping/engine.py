@@ -72,7 +72,6 @@ class PerUnitClipper:
         Args:
             losses: runs the network, any number of times, and returns losses [unit · rows, …] of any per-unit
                 shape. A unit's loss is the mean over everything that is its own.
-            num_units: units in this chunk.
             in_all: units in all chunks of the iteration; a number that is too small weakens the bound on rounding.
         """
         collector = self.collect(losses, num_units)
@@ -146,10 +145,7 @@ class Expand(enum.Enum):
 
 
 _PROPERTIES: tuple[Any, ...] = (Tensor.shape, Tensor.dtype, Tensor.device, Tensor.ndim, Tensor.is_cuda)
-_READABLE = {
-    *(descriptor.__get__ for descriptor in _PROPERTIES),
-    *(Tensor.size, Tensor.dim, Tensor.numel, Tensor.is_floating_point),
-}
+_READABLE = {*(own.__get__ for own in _PROPERTIES), Tensor.size, Tensor.dim, Tensor.numel, Tensor.is_floating_point}
 _TRAINABLE: Any = Tensor.requires_grad
 
 

@@ -189,11 +189,7 @@ class NeedsWholeModule(Exception):
 
 
 class Pool:
-    """What outlives a step: memory, since a page touched for the first time costs more than filling it, and an anchor.
-
-    Args:
-        like: A parameter of the network.
-    """
+    """What outlives a step: memory, whose pages cost more when touched for the first time, and an anchor."""
 
     def __init__(self, like: Tensor) -> None:
         self.anchor = torch.zeros((), device=like.device, dtype=like.dtype, requires_grad=True)
@@ -233,7 +229,6 @@ class Collector:
         parameters: the trainable parameters by id; gradients of others are not asked for.
         num_units: units in this chunk. Tensors in the network carry units first; a leading dimension that is a
             multiple of `num_units` holds several consecutive rows per unit.
-        pool: memory for kept gradients, used again by the next collector.
     """
 
     def __init__(self, parameters: Mapping[int, nn.Parameter], num_units: int, pool: Pool) -> None:
