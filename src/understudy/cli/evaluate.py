@@ -136,6 +136,9 @@ def report(
         str | None, "Table of public context by time, or its URL, for a release whose series follow one."
     ] = None,
     public: Annotated[bool, "Drop everything that was computed from real series."] = False,
+    interactive: Annotated[
+        bool, "Embed a script by which figures zoom; the page still asks nothing of a network."
+    ] = False,
     figures: Annotated[Path | None, "Folder to make for the figures, as SVG and PNG."] = None,
 ) -> None:
     """Write the page of a release or of its evaluation."""
@@ -153,7 +156,7 @@ def report(
             )
         shown = made.without_internal() if public else made
         progress("drawing", 0.5)
-        write(out, render(shown), private=shown.internal is not None)  # it shows real series
+        write(out, render(shown, interactive=interactive), private=shown.internal is not None)  # it shows real series
         written = []
         if figures is not None:
             with whole_folder(figures, mode=0o755 if shown.internal is None else 0o700) as draft:

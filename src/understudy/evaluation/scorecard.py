@@ -211,14 +211,18 @@ class Scorecard:
         said = html.escape(self.headline["sentence"])
         return f"<p><strong>{said}</strong><br>{INTERNAL}</p>{display.html_table(('', *_COLUMNS), rows)}"
 
-    def report(self, path: str | Path) -> None:
-        """Writes the HTML page of this evaluation, readable by its owner only: it shows real series."""
+    def report(self, path: str | Path, *, interactive: bool = False) -> None:
+        """Writes the HTML page of this evaluation, readable by its owner only: it shows real series.
+
+        Args:
+            interactive: Embed a script by which figures zoom; the page still asks nothing of a network.
+        """
         from understudy.report.page import render
         from understudy.report.record import make_record
 
         with whole_file(Path(path), replace=False) as draft:
             draft.touch(mode=0o600)
-            draft.write_text(render(make_record(self)), encoding="utf-8")
+            draft.write_text(render(make_record(self), interactive=interactive), encoding="utf-8")
 
 
 def scorecard_of(

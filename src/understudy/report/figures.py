@@ -6,7 +6,7 @@ A figure is drawn once and used three times: inlined in the report, and saved as
 import io
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -60,6 +60,7 @@ class Drawing:
     header: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = ()  # none where a table would not help
     readouts: Sequence[tuple[float, str]] = ()  # place on the first horizontal axis, text to show at a pointer there
+    plane: bool = False  # points whose two axes have no labels; they are zoomed together
 
     def svg(self) -> str:
         """Returns mark-up for a page: no inline style, colours of the page, names that clash with no other figure."""
@@ -71,7 +72,8 @@ class Drawing:
         for element in root.iter():
             _settle(element, self.name)
         root.extend(self._hits())
-        root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": self.alternative}
+        named = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": self.alternative}
+        root.attrib = named | self._zoomable()
         return re.sub(r">\s+<", "><", ElementTree.tostring(root, encoding="unicode"))
 
     def save(self, folder: Path) -> list[Path]:
@@ -86,6 +88,17 @@ class Drawing:
         with style(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # letters that matplotlib's own font lacks; the page's font has them
             self.figure.savefig(target, **options)
+
+    def _zoomable(self) -> dict[str, str]:
+        """Returns where the axes are and what they span, for the script of an interactive page."""
+        if not self.readouts and not self.plane:
+            return {}
+        axes, height = self.figure.axes[0], self.figure.bbox.height
+        box, domain = axes.get_window_extent(), axes.get_xlim()
+        found = {"data-box": f"{box.x0:.1f} {height - box.y1:.1f} {box.x1:.1f} {height - box.y0:.1f}"}
+        kinds = {"calendar": isinstance(axes.xaxis.get_major_formatter(), ConciseDateFormatter), "plane": self.plane}
+        found |= {f"data-{kind}": "" for kind, there in kinds.items() if there}
+        return found | {"data-domain": f"{domain[0]:.10g} {domain[1]:.10g}"}
 
     def _hits(self) -> Iterator[ElementTree.Element]:
         """Yields invisible strips, one for each readout, which show a line and a text under the pointer."""
@@ -143,7 +156,7 @@ def _settle(element: ElementTree.Element, name: str) -> None:
             given[key.strip()] = _VARIABLES.get(value.strip(), value.strip())
     label = given.pop("id", None)
     if label is not None:
-        owner = next((curve for curve in _CURVES if label.startswith(curve)), None)
+        owner = next((kind for kind in (*_CURVES, "xtick") if label.startswith(kind)), None)
         if owner is not None:
             given["class"] = owner
         elif element.tag in (f"{_SVG}path", f"{_SVG}clipPath"):
@@ -185,18 +198,12 @@ _MAX_WRITTEN = 6  # more cells a side than this and numbers no longer fit into t
 
 @dataclass(frozen=True)
 class Along:
-    """What figures have along their horizontal axis: steps, as times where all series share a calendar.
+    """What figures have along their horizontal axis: steps, as times where all series share a calendar."""
 
-    Attributes:
-        places: Where the shown steps are on the axis.
-        names: Each of them in words.
-        step: Seconds of a step; None where steps differ, as months do.
-    """
-
-    places: np.ndarray
-    names: Sequence[str]
+    places: np.ndarray  # where the shown steps are on the axis
+    names: Sequence[str]  # each of them in words
     label: str
-    step: float | None
+    step: float | None  # seconds of a step; None where steps differ, as months do
 
     @classmethod
     def of(cls, portrait: Portrait) -> "Along":
@@ -258,20 +265,19 @@ def channel_drawings(name: str, number: int, sides: Sides) -> Iterator[Drawing]:
 
 
 def _bands(name: str, own: Sides, along: Along) -> Drawing:
-    with canvas() as (made, axes):
+    def draw(axes: Axes) -> None:
         for side, channel in own:
             bands = {quantile: _floats(line) for quantile, line in channel["bands"].items()}
-            axes.fill_between(
-                along.places, bands["0.25"], bands["0.75"], alpha=0.2, color=_COLOURS[side], linewidth=0,
-                gid=f"{side}-band",
-            )  # fmt: skip
+            look: dict[str, Any] = {"alpha": 0.2, "color": _COLOURS[side], "linewidth": 0, "gid": f"{side}-band"}
+            axes.fill_between(along.places, bands["0.25"], bands["0.75"], **look)
             for quantile, width in (("0.05", 0.7), ("0.95", 0.7), ("0.5", 1.6)):
                 _line(axes, side, along.places, bands[quantile], width)
         along.settle(axes)
-    curves = {f"{side} {words}": channel["bands"][q] for side, channel in own for q, words in _BANDS.items()}
-    caption = "Quantile bands over time: median (thick), interquartile range (filled), 5 % and 95 % (thin)."
+
     medians = {side: channel["bands"]["0.5"] for side, channel in own}
-    drawn = _drawing(name, made, caption, "Median", along.places, along.names, medians)
+    caption = "Quantile bands over time: median (thick), interquartile range (filled), 5 % and 95 % (thin)."
+    drawn = _curves(name, along.places, along.names, medians, caption, "Median", draw)
+    curves = {f"{side} {words}": channel["bands"][q] for side, channel in own for q, words in _BANDS.items()}
     return replace(drawn, header=(along.label, *curves), rows=_rows(along.names, curves))
 
 
@@ -302,7 +308,8 @@ def histogram(name: str, own: Sides, caption: str) -> Drawing:
     """Returns the distribution of values as steps over common bins."""
     edges = _floats(own[0][1]["histogram"]["edges"])
     curves = {side: channel["histogram"]["shares"] for side, channel in own}
-    with canvas() as (made, axes):
+
+    def draw(axes: Axes) -> None:
         for side, heights in curves.items():
             axes.stairs(_floats(heights), edges, fill=True, color=_COLOURS[side], alpha=0.13, gid=f"{side}-fill")
             axes.stairs(_floats(heights), edges, color=_COLOURS[side], linewidth=1.4, linestyle=_DASHES[side], gid=side)
@@ -313,39 +320,45 @@ def histogram(name: str, own: Sides, caption: str) -> Drawing:
         else:
             axes.set_ylim(bottom=0)
         axes.set(xlabel="value", ylabel="share")
+
     names = [f"{figure(low)} to {figure(high)}" for low, high in pairwise(edges.tolist())]
-    drawn = _drawing(name, made, caption, "Share of values", (edges[:-1] + edges[1:]) / 2, names, curves)
+    drawn = _curves(name, (edges[:-1] + edges[1:]) / 2, names, curves, caption, "Share of values", draw)
     return replace(drawn, header=("values", *curves))
 
 
 def _autocorrelation(name: str, own: Sides, along: Along) -> Drawing:
     curves = {side: channel["autocorrelation"] for side, channel in own}
     lags = np.arange(1, len(own[0][1]["autocorrelation"]) + 1)
-    with canvas() as (made, axes):
+
+    def draw(axes: Axes) -> None:
         axes.axhline(0, color=INK, linewidth=0.6)
         for side, line in curves.items():
             _line(axes, side, lags, _floats(line), 1.5)
         axes.set(xlabel="lag in steps", ylabel="correlation")
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
         axes.margins(x=0.02)
-    caption = "Autocorrelation function: correlation of a value with the one this many steps later."
-    names = [f"a lag of {along.span(int(lag))}" for lag in lags]
-    return _drawing(name, made, caption, "Autocorrelation", lags, names, curves)
+
+    caption = "Autocorrelation function (ACF): correlation of a value with the one this many steps later."
+    return _curves(
+        name, lags, [f"a lag of {along.span(int(lag))}" for lag in lags], curves, caption, "Autocorrelation", draw
+    )
 
 
 def _spectrum(name: str, own: Sides, along: Along) -> Drawing:
     curves = {side: channel["spectrum"]["power"] for side, channel in own}
     frequencies = _floats(own[0][1]["spectrum"]["frequencies"])
-    with canvas() as (made, axes):
+
+    def draw(axes: Axes) -> None:
         for side, line in curves.items():
             power = _floats(line)
             _line(axes, side, frequencies, np.where(power > 0, power, np.nan), 1.4)
         if any(power for line in curves.values() for power in line):
             _logarithmic(axes, "y")
         axes.set(xlabel="cycles per step", ylabel="share of variance")
-    caption = "Power spectral density: how a series' variance spreads over frequencies; peaks are cycles."
+
+    caption = "Power spectral density (PSD): how a series' variance spreads over frequencies; peaks are cycles."
     names = [f"a period of {along.span(1 / frequency)}" for frequency in frequencies]
-    return _drawing(name, made, caption, "Share of variance", frequencies, names, curves)
+    return _curves(name, frequencies, names, curves, caption, "Share of variance", draw)
 
 
 def shares(name: str, own: Sides, caption: str) -> Drawing:
@@ -371,19 +384,26 @@ def shares(name: str, own: Sides, caption: str) -> Drawing:
     return Drawing(name, made, caption, alternative, ("category", *curves), _rows(names, curves))
 
 
-def _drawing(
-    name: str, made: Figure, caption: str, what: str, places: Any, names: Sequence[str], curves: Mapping[str, Curve]
+def _curves(
+    name: str,
+    places: np.ndarray,
+    names: Sequence[str],
+    curves: Mapping[str, Curve],
+    caption: str,
+    what: str,
+    draw: Callable[[Axes], None],
 ) -> Drawing:
     """Returns a figure of curves with their table, what a pointer reads out, and where they lie in words."""
+    with canvas() as (made, axes):
+        draw(axes)
     said = []
     for side, line in curves.items():
         seen = [(value, place) for value, place in zip(line, names, strict=True) if value is not None]
         if seen:
             (least, _), (most, where) = min(seen), max(seen)
             said.append(f"{side} lies between {figure(least)} and {figure(most)}, highest at {where}")
+    readouts = [(float(places[k]), _at(f"{what} at {names[k]}", k, curves)) for k in _evenly(len(names), _MAX_READOUTS)]
     alternative = f"{what}: {'; '.join(said) or 'nothing was observed'}."
-    at = _evenly(len(names), _MAX_READOUTS)
-    readouts = [(float(places[k]), _at(f"{what} at {names[k]}", k, curves)) for k in at]
     return Drawing(name, made, caption, alternative, ("at", *curves), _rows(names, curves), readouts)
 
 
@@ -448,17 +468,11 @@ def _heat_map(side: str, table: np.ndarray, labels: list[str], what: str) -> Dra
         bar = made.colorbar(cells, ax=axes, shrink=0.9, ticks=[-1, 0, 1])
         bar.outline.set_visible(False)
         bar.ax.tick_params(labelcolor=INK, length=0)
-    title = f"Pearson correlations between {what}: {side}" + (
-        ", synthetic minus real." if side == "difference" else "."
-    )
-    return Drawing(
-        name=f"correlation-{side}",
-        figure=made,
-        caption=title,
-        alternative=f"Heat map. {title} Its table holds the numbers.",
-        header=("", *labels),
-        rows=[[label, *(_cell(value) for value in row)] for label, row in zip(labels, table, strict=True)],
-    )
+    more = ", synthetic minus real" if side == "difference" else ""
+    title = f"Pearson correlations between {what}: {side}{more}."
+    rows = [[label, *(_cell(value) for value in row)] for label, row in zip(labels, table, strict=True)]
+    alternative = f"Heat map. {title} Its table holds the numbers."
+    return Drawing(f"correlation-{side}", made, title, alternative, ("", *labels), rows)
 
 
 def clouds(embedding: Mapping[str, Any]) -> list[Drawing]:
@@ -488,12 +502,8 @@ def _cloud(name: str, points: Mapping[str, Sequence[Sequence[float]]], title: st
         axes.set(xticks=[], yticks=[])
         axes.grid(visible=False)
     sizes = " and ".join(f"{len(points[side])} {side}" for side in looks)
-    return Drawing(
-        name=name,
-        figure=made,
-        caption=f"{title}: one point is one series. Where the clouds part, synthetic series differ.{more}",
-        alternative=f"Scatter plot, {title}, of {sizes} series. {' '.join(said)}",
-    )
+    caption = f"{title}: one point is one series. Where the clouds part, synthetic series differ.{more}"
+    return Drawing(name, made, caption, f"Scatter plot, {title}, of {sizes} series. {' '.join(said)}", plane=True)
 
 
 def utility_against_epsilon(releases: Sequence[tuple[float, Sequence[float | None]]], titles: Sequence[str]) -> Drawing:
@@ -517,19 +527,15 @@ def utility_against_epsilon(releases: Sequence[tuple[float, Sequence[float | Non
         over_epsilon(axes, [float(epsilon) for epsilon in epsilons])
         axes.set(xlabel="epsilon", ylabel="distance from real")
     said = "; ".join(f"epsilon {figure(e)}: {figure(float(m))}" for e, m in zip(epsilons, middle, strict=True))
-    return Drawing(
-        name="utility-epsilon",
-        figure=made,
-        caption="Utility against ε: 0 is as good as held-out real series, 1 no better than without private data. "
-        "Thin lines are single metrics, the thick one their median.",
-        alternative=f"Median distance from real, on a scale where 1 is the control. {said}.",
-        header=("metric", *(f"epsilon {figure(epsilon)}" for epsilon in epsilons)),
-        rows=[
-            [printable(title), *(figure(float(value)) for value in column)]
-            for title, column, known in zip(titles, table.T, kept, strict=True)
-            if known
-        ],
+    caption = (
+        "Utility against ε: 0 is as good as held-out real series, 1 no better than without private data. Thin lines "
+        "are single metrics, the thick one their median."
     )
+    alternative = f"Median distance from real, on a scale where 1 is the control. {said}."
+    shown = ((title, column) for title, column, known in zip(titles, table.T, kept, strict=True) if known)
+    rows = [[printable(title), *(figure(float(value)) for value in column)] for title, column in shown]
+    header = ("metric", *(f"epsilon {figure(epsilon)}" for epsilon in epsilons))
+    return Drawing("utility-epsilon", made, caption, alternative, header, rows)
 
 
 def _cell(value: float) -> str:
@@ -554,14 +560,10 @@ def _audit_bounds(found: Sequence[Facts], claimed: float | None) -> Drawing:
         axes.set_yticks(places, [one["attack"] for one in found])
         axes.set_xlabel("ε")
     rows = [(one["attack"], figure(one["epsilon"]), figure(one["ceiling"])) for one in found]
-    return Drawing(
-        name="audit-bounds",
-        figure=made,
-        caption="Lower bounds on ε: found (orange), largest provable by this number of runs (grey), claimed (dashed).",
-        alternative="; ".join(f"{name}: at least {low}, at most provable {most}" for name, low, most in rows),
-        header=("Attack", "Lower bound on ε", "Largest provable bound"),
-        rows=rows,
-    )
+    caption = "Lower bounds on ε: found (orange), largest provable by this number of runs (grey), claimed (dashed)."
+    alternative = "; ".join(f"{name}: at least {low}, at most provable {most}" for name, low, most in rows)
+    header = ("Attack", "Lower bound on ε", "Largest provable bound")
+    return Drawing("audit-bounds", made, caption, alternative, header, rows)
 
 
 def _audit_scores(number: int, one: Facts) -> Drawing:
@@ -592,11 +594,8 @@ def _audit_curve(number: int, one: Facts) -> Drawing:
         _logarithmic(axes, "x", "y")
         axes.set(xlabel="false-positive rate", ylabel="true-positive rate")
     at = [(level, float(true[false <= level].max(initial=0.0))) for level in (0.001, 0.01, 0.1)]
-    return Drawing(
-        name=f"audit-curve-{number}",
-        figure=made,
-        caption=f"{one['attack']}: ROC curve of the membership-inference attack; guessing is dashed. Logarithmic axes.",
-        alternative="; ".join(f"{share(found)} true at {share(level)} false positives" for level, found in at),
-        header=("False-positive rate", "True-positive rate"),
-        rows=[(share(level), share(found)) for level, found in at],
-    )
+    caption = f"{one['attack']}: ROC curve of the membership-inference attack; guessing is dashed. Logarithmic axes."
+    rows = [(share(level), share(found)) for level, found in at]
+    alternative = "; ".join(f"{found} true at {level} false positives" for level, found in rows)
+    header = ("False-positive rate", "True-positive rate")
+    return Drawing(f"audit-curve-{number}", made, caption, alternative, header, rows)

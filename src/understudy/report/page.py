@@ -1,8 +1,8 @@
 """The pages: the report of one run and the comparison of several, each one self-contained HTML file.
 
-No script runs in them, so their content policy forbids scripts: the legend works by style rules, readouts by
-pointing. Figures are vector graphics with the page's own colours, which is how one file serves light and dark
-screens, phones and paper.
+Their content policy forbids scripts, but for the one that zooms figures where a page is asked to be interactive: the
+legend works by style rules, readouts by pointing. Figures are vector graphics with the page's own colours, which is how
+one file serves light and dark screens, phones and paper.
 """
 
 import base64
@@ -39,8 +39,12 @@ _MARKS = {  # class of a verdict in the tally, tone of its badge
 }
 
 
-def render(record: RunRecord) -> str:
-    """Returns the page of a record; without an internal half nothing in it was computed from real series."""
+def render(record: RunRecord, *, interactive: bool = False) -> str:
+    """Returns the page of a record; without an internal half nothing in it was computed from real series.
+
+    Args:
+        interactive: Embed a script by which figures zoom; it asks nothing of any network either.
+    """
     facts, internal, sides, drawn = record.public, record.internal, sides_of(record), _drawn(record)
     numbers = [_numbers(name, sides) for name in facts["synthetic"]["channels"]]
     sections = [
@@ -65,6 +69,7 @@ def render(record: RunRecord) -> str:
         "cloud_notes": " ".join(internal["embedding"]["notes"]) if internal else "",
         "audit": internal["audit"] if internal else None,
         "sections": [(anchor, name) for anchor, name, there in sections if there],
+        "script": _template("zoom.js") if interactive else None,
     }
     return filled("report.html", context | (scores(internal["scorecard"]) if internal else {}))
 
@@ -92,9 +97,18 @@ def _drawn(record: RunRecord) -> dict[str, list[Any]]:
 
 def filled(template: str, context: Mapping[str, Any]) -> str:
     """Returns a template filled in, with the style sheet and a policy that lets it in and nothing else."""
-    css = (files("understudy.report") / "templates" / "page.css").read_text(encoding="utf-8")
-    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
-    return environment().get_template(template).render({**context, "css": css, "style_hash": f"sha256-{digest}"})
+    css, script = _template("page.css"), context.get("script")
+    policy = "default-src 'none'; style-src " + _hash(css) + (f"; script-src {_hash(script)}" if script else "")
+    policy += "; base-uri 'none'; form-action 'none'"
+    return environment().get_template(template).render({"script": None, **context, "css": css, "policy": policy})
+
+
+def _template(name: str) -> str:
+    return (files("understudy.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def sides_of(record: RunRecord) -> Sides:
