@@ -40,12 +40,10 @@ class OutOfTime(BaseException):
 def deadline(seconds: float | None) -> Iterator[None]:
     """Raises `OutOfTime` in the block when `seconds` have passed; None sets no deadline.
 
-    Outside the main thread, where the system has no alarms, and where the caller has set one, only looks at the clock
-    between figures end the block.
+    Outside the main thread, and where the system has no alarms, only looks at the clock between figures end the block.
     """
     main = threading.current_thread() is threading.main_thread()
-    alarms = main and hasattr(signal, "SIGALRM") and not any(signal.getitimer(signal.ITIMER_REAL))
-    if seconds is None or not alarms:
+    if seconds is None or not main or not hasattr(signal, "SIGALRM"):
         yield
         return
     armed = True
@@ -54,13 +52,14 @@ def deadline(seconds: float | None) -> Iterator[None]:
         if armed:
             raise OutOfTime
 
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3), _AGAIN_SECONDS)
+    before, started = signal.signal(signal.SIGALRM, ring), time.monotonic()
+    left, interval = signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3), _AGAIN_SECONDS)
     try:
         yield
     finally:
         armed = False
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        remains = max(left - (time.monotonic() - started), 1e-3) if left else 0.0  # the caller's own alarm goes on
+        signal.setitimer(signal.ITIMER_REAL, remains, interval)
         signal.signal(signal.SIGALRM, before)
 
 
