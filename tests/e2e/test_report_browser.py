@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from filelock import FileLock
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
 from tests.e2e.commands import run
 from tests.unit.report.toy import HOSTILE, toy_record
@@ -45,7 +45,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         if not (folder / "comparison.html").exists():
             _make_pages(folder)
     demo = {"demo": folder / "demo" / "report.html", "certificate": folder / "demo" / "certificate.html"}
-    return demo | {name: folder / f"{name}.html" for name in ("public", "hostile", "comparison")}
+    return demo | {name: folder / f"{name}.html" for name in ("public", "hostile", "comparison", "interactive")}
 
 
 def _make_pages(folder: Path) -> None:
@@ -56,6 +56,7 @@ def _make_pages(folder: Path) -> None:
         "public": render(toy_record().without_internal()),
         "hostile": render(hostile),
         "comparison": render_comparison({"first": toy_record(), HOSTILE: hostile}, recorded="Nowhere."),
+        "interactive": render(hostile, interactive=True),
     }
     for name, text in written.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
@@ -77,7 +78,7 @@ def opened(browser: Browser, path: Path, **options: Any) -> tuple[Page, list[str
     ("name", "scheme"),
     [
         *(("demo", "light"), ("demo", "dark"), ("public", "light"), ("hostile", "light"), ("comparison", "dark")),
-        *(("certificate", "light"), ("certificate", "dark")),
+        *(("certificate", "light"), ("certificate", "dark"), ("interactive", "light"), ("interactive", "dark")),
     ],
 )
 def test_it_is_quiet_asks_for_nothing_and_passes_axe(browser: Browser, pages: dict, name: str, scheme: str) -> None:
@@ -149,7 +150,7 @@ def test_every_figure_has_a_text_alternative_and_a_caption(browser: Browser, pag
     page.context.close()
 
 
-@pytest.mark.parametrize("name", ["demo", "public", "hostile", "comparison", "certificate"])
+@pytest.mark.parametrize("name", ["demo", "public", "hostile", "comparison", "certificate", "interactive"])
 def test_a_phone_shows_it_without_scrolling_sideways(browser: Browser, pages: dict, name: str) -> None:
     page, _, _ = opened(browser, pages[name], viewport=PHONE)
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
@@ -173,6 +174,66 @@ def test_a_figure_is_enlarged_and_closed_again(browser: Browser, pages: dict) ->
     assert figure.bounding_box()["width"] == DESKTOP["width"] > 2 * before["width"]
     figure.locator(".close").click()
     assert figure.bounding_box()["width"] == before["width"]
+    page.context.close()
+
+
+def dragged(page: Page, drawing: Locator, across: tuple[float, float], up: tuple[float, float] = (0.3, 0.6)) -> None:
+    """Drags over a part of a figure, given as shares of its width and height."""
+    drawing.scroll_into_view_if_needed()
+    box = drawing.bounding_box()
+    places = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in zip(across, up, strict=True)]
+    page.mouse.move(*places[0])
+    page.mouse.down()
+    page.mouse.move(*places[1], steps=3)
+    page.mouse.up()
+
+
+def test_dragging_over_a_figure_zooms_and_a_double_click_shows_all(browser: Browser, pages: dict) -> None:
+    page, said, asked = opened(browser, pages["interactive"])
+    drawing = page.locator("#channel-1-bands > svg")
+    ticks, strips = drawing.locator(".zoom-ticks text"), drawing.locator(".hit rect")
+    curve = drawing.locator("path.real, .real path").last
+    narrow, before = strips.nth(3).bounding_box()["width"], curve.bounding_box()["width"]
+    assert ticks.count() == 0
+    dragged(page, drawing, (0.4, 0.6))
+    assert 3 < strips.nth(3).bounding_box()["width"] / narrow < 5  # a fifth of the drawing, more of the axis
+    assert curve.bounding_box()["width"] > 3 * before
+    assert ticks.count() >= 2
+    assert not drawing.locator(".xtick").first.is_visible()
+    drawing.dblclick()
+    assert ticks.count() == 0
+    assert strips.nth(3).bounding_box()["width"] == pytest.approx(narrow, abs=0.1)
+    assert drawing.locator(".xtick").first.is_visible()
+    assert (said, asked[1:]) == ([], [])
+    page.context.close()
+
+
+def test_buttons_zoom_and_move_by_keyboard(browser: Browser, pages: dict) -> None:
+    page, said, _ = opened(browser, pages["interactive"])
+    figure = page.locator("#channel-1-bands")
+    ticks = figure.locator(".zoom-ticks text")
+    assert not figure.get_by_role("button", name="Later").is_visible()
+    figure.get_by_role("button", name="Zoom in").press("Enter")
+    first = ticks.all_text_contents()
+    figure.get_by_role("button", name="Later").press("Enter")
+    assert ticks.all_text_contents() != first
+    figure.get_by_role("button", name="Show all").press("Space")
+    assert (ticks.count(), said) == (0, [])
+    page.context.close()
+
+
+def test_a_cloud_of_points_zooms_in_both_directions(browser: Browser, pages: dict) -> None:
+    page, said, _ = opened(browser, pages["interactive"])
+    drawing = page.locator("#pca > svg")
+    places = (
+        "svg => [...svg.querySelectorAll('[clip-path] use')].map(use => use.getAttribute('x') + use.getAttribute('y'))"
+    )
+    before = drawing.evaluate(places)
+    dragged(page, drawing, (0.3, 0.7))
+    assert drawing.evaluate(places) != before
+    drawing.dblclick()
+    assert len(before) > 50
+    assert (page.locator("#pca > svg.zoomed").count(), said) == (0, [])
     page.context.close()
 
 

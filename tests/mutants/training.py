@@ -25,8 +25,8 @@ MUTANTS = (
         name="rows of all units added up in float32",
         why="long rows of one unit that cancel swallow other units' gradients at the edge of a block",
         file="training/clipping/per_unit_gradients.py",
-        before="target.view(len(target), -1).addmm_(scaled.flatten(0, 1).t(), self.inputs.to(target).flatten(0, 1))",
-        after="target.view(len(target), -1)[:] += scaled.float().flatten(0, 1).t() @ self.inputs.flatten(0, 1)",
+        before="target.addmm_(scaled.flatten(0, 1).t(), self.inputs.to(target).flatten(0, 1))",
+        after="target += scaled.float().flatten(0, 1).t() @ self.inputs.flatten(0, 1)",
         tests=(f"{ENGINE}::test_long_rows_that_cancel_swallow_no_other_units",),
     ),
     Mutant(

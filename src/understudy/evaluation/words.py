@@ -1,6 +1,7 @@
 """Scorecards (as JSON has them) in words: short figures, verdicts, the headline of an evaluation, and cautions."""
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -72,10 +73,12 @@ def figure(value: float | None, digits: int = 3) -> str:
 
 
 def _typeset(shown: str) -> str:
-    if "e" in shown:
-        mantissa, _, exponent = shown.partition("e")
-        return f"{mantissa} × 10{str(int(exponent)).translate(_RAISED)}".replace("-", "−")
-    return shown.replace("-", "−")
+    return powers(shown).replace("-", "−")
+
+
+def powers(text: str) -> str:
+    """Returns a text with its numbers in scientific notation as powers of ten."""
+    return re.sub(r"(\d)e([-+]\d+)", lambda found: f"{found[1]} × 10{str(int(found[2])).translate(_RAISED)}", text)
 
 
 def interval(found: Mapping[str, Any]) -> str:

@@ -8,7 +8,9 @@ import base64
 import hashlib
 import html
 import math
+import re
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from importlib.resources import files
 
 from understudy.privacy import canonical
@@ -54,7 +56,7 @@ def to_html(certificate: Certificate) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{title}</title><style>{style}</style></head><body><main>"
         f'<header><div><p class="kind">Privacy certificate</p><h1>{html.escape(certificate.population)}</h1>'
-        f'<p class="{mark}">{html.escape(_headline(certificate))}</p></div>'
+        f'<p class="{mark}">{_text(_headline(certificate))}</p></div>'
         f'<figure role="img" aria-label="QR code of the hash of this certificate">{code}'
         f"<figcaption>SHA-256 of certificate.json <code>{digest}</code></figcaption></figure></header>"
         f'<div class="issue">{_html_table(_issued(certificate))}</div>'
@@ -63,21 +65,28 @@ def to_html(certificate: Certificate) -> str:
 
 
 def _html_section(title: str, rows: Sequence[tuple[str, str]], points: Sequence[str]) -> str:
-    listed = "".join(f"<li>{html.escape(point)}</li>" for point in points)
+    listed = "".join(f"<li>{_text(point)}</li>" for point in points)
     table = _html_table(rows) if rows else ""
     return f"<section><h2>{html.escape(title)}</h2>{table}{f'<ul>{listed}</ul>' if points else ''}</section>"
 
 
 def _html_table(rows: Sequence[tuple[str, str]]) -> str:
-    cells = (f'<tr><th scope="row">{html.escape(name)}</th><td>{html.escape(value)}</td></tr>' for name, value in rows)
+    cells = (f'<tr><th scope="row">{_text(name)}</th><td>{_text(value)}</td></tr>' for name, value in rows)
     return f"<table>{''.join(cells)}</table>"
+
+
+def _text(plain: str) -> str:
+    """Returns text as mark-up, with its numbers in scientific notation as powers of ten."""
+    return re.sub(r"(\d)e-0*(\d+)", r"\1&#8239;×&#8239;10<sup>−\2</sup>", html.escape(plain))
 
 
 def _issued(certificate: Certificate) -> list[tuple[str, str]]:
     """Who issued it, when, what for, and how long it holds; what the certificate does not state is left out."""
-    named = {"at": "Issued at (UTC)", "name": "Issuer", "purpose": "Purpose", "contact": "Contact"}
-    stated = [(title, certificate.issued[key]) for key, title in named.items() if certificate.issued.get(key)]
-    return [*stated, ("Validity", _VALIDITY)]
+    named = {"at": "Issued at", "name": "Issuer", "purpose": "Purpose", "contact": "Contact"}
+    facts = dict(certificate.issued)
+    if facts.get("at"):
+        facts["at"] = f"{datetime.fromisoformat(facts['at']).astimezone(UTC):%d %B %Y, %H:%M} UTC"
+    return [*((title, facts[key]) for key, title in named.items() if facts.get(key)), ("Validity", _VALIDITY)]
 
 
 def _headline(certificate: Certificate) -> str:

@@ -37,7 +37,7 @@ _SETTINGS: Any = {
     "svg.hashsalt": "understudy",
     "text.parse_math": False,  # names are a user's: "$" is a dollar
     "axes.unicode_minus": True,
-    "font.size": 11.5,
+    "font.size": 12.5,
     "hatch.linewidth": 0.8,
 }
 _UNDATED = {"Date": None, "Creator": None}
@@ -165,6 +165,8 @@ def _settle(element: ElementTree.Element, name: str) -> None:
         given["href"] = f"#{name}-{given.pop(_LINK)[1:]}"
     if "clip-path" in given:
         given["clip-path"] = given["clip-path"].replace("#", f"#{name}-")
+    if given.get("transform", "").startswith("rotate(-0 "):
+        del given["transform"]
     for key in {"d", "x", "y", "transform"} & given.keys():
         given[key] = _shorter(given[key])
     element.attrib = given
@@ -214,7 +216,7 @@ class Along:
         times = [datetime.fromisoformat(text) for text in portrait["times"]]
         daily = all((time.hour, time.minute, time.second) == (0, 0, 0) for time in times)
         names = [f"{time:%a} {time.day} {time:%b %Y}" + ("" if daily else f", {time:%H:%M}") for time in times]
-        label = f"{times[0].day} {times[0]:%b %Y} to {times[-1].day} {times[-1]:%b %Y}"
+        label = " to ".join(dict.fromkeys(f"{time.day} {time:%b %Y}" for time in (times[0], times[-1])))
         label += "" if portrait["zone"] is None else f", {portrait['zone']}"
         return cls(np.asarray(date2num(times), dtype=float), names, label, step)
 
@@ -293,7 +295,7 @@ def _samples(name: str, own: Sides, along: Along) -> Drawing:
                 tidy(axes)
                 axes.grid(visible=False)
                 axes.yaxis.set_major_locator(MaxNLocator(2))
-                axes.tick_params(labelsize=9.5)
+                axes.tick_params(labelsize=10.5)
                 if row < len(channel["samples"]):
                     _line(axes, side, along.places, _floats(channel["samples"][row]), 0.9, dashed=False)
             grid[0, column].set_title(side, fontsize=11, color=_COLOURS[side], loc="left")

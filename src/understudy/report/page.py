@@ -126,6 +126,7 @@ def environment() -> Environment:
     made.filters |= {
         "figure": figure,
         "promise": words.promise,
+        "powers": words.powers,
         "share": share,
         "interval": words.interval,
         "verdict": verdict,

@@ -428,8 +428,9 @@ def test_the_page_never_shows_less_than_the_certificate_states(release):
     """The sentence and the page say the same figure, rounded up."""
     _, certificate = release
     odd = replace(certificate, epsilon=1.2341, delta=1.0049e-6, replace_one_epsilon=2.4681)
-    for page in (to_markdown(odd), to_html(odd)):
-        assert "1.24 at 1.01e-06" in page
+    thin = "&#8239;"
+    for page, small in ((to_markdown(odd), "1.01e-06"), (to_html(odd), f"1.01{thin}×{thin}10<sup>−6</sup>")):
+        assert f"1.24 at {small}" in page
         assert "2.47" in page
         assert "epsilon = 1.24" in page
         assert "1.23" not in page

@@ -30,6 +30,17 @@ def test_the_policy_lets_in_the_style_sheet_and_nothing_else(page: str) -> None:
     assert not re.search(r'(?:href|src|action)="(?!#)', page)
 
 
+def test_an_interactive_page_lets_in_its_own_script_and_no_other() -> None:
+    page = render(toy_record().without_internal(), interactive=True)
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', page)
+    (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"; script-src 'sha256-{digest}';" in html.unescape(policy)
+    assert not re.search(r"fetch|XMLHttp|WebSocket|import\(|eval|innerHTML|https?://(?!www\.w3\.org)", script)
+    assert page.count("<script") == 1
+    assert page.count("data-box=") >= 5
+
+
 def test_every_figure_has_a_caption_and_a_text_alternative(page: str) -> None:
     figures = re.findall(r"<figure id=\"[^\"]*\">(.*?)</figure>", page, re.DOTALL)
     assert len(figures) > 12

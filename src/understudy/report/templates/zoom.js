@@ -34,7 +34,8 @@ class Zoom {
     [this.low, this.high] = svg.dataset.domain.split(" ").map(Number);
     this.calendar = "calendar" in svg.dataset;
     this.plane = "plane" in svg.dataset;
-    this.points = [...svg.querySelectorAll("[clip-path] use")].map((use) => [use, +use.getAttribute("x"), +use.getAttribute("y")]);
+    const marks = this.plane ? [...svg.querySelectorAll("[clip-path] use")] : [];
+    this.points = marks.map((use) => [use, +use.getAttribute("x"), +use.getAttribute("y")]);
     this.moved = this.plane ? [] : this.wrapped();
     this.ticks = element(svg, "g", { class: "zoom-ticks" });
     this.selection = element(svg, "rect", { class: "zoom-selection", visibility: "hidden" });
@@ -103,7 +104,7 @@ class Zoom {
     for (let place = Math.ceil(low / step - 1e-9); place * step <= high + 1e-9 * step; place++) {
       const x = this.left + ((place * step - low) / (high - low)) * (this.right - this.left);
       element(this.ticks, "path", { d: `M${x} ${this.bottom}v3` });
-      element(this.ticks, "text", { x, y: this.bottom + 15.2 }, label(place * step, step, this.calendar));
+      element(this.ticks, "text", { x, y: this.bottom + 16.2 }, label(place * step, step, this.calendar));
     }
   }
 

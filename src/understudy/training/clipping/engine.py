@@ -127,10 +127,7 @@ LAYER_RULES: dict[type[nn.Module], Callable[..., Any]] = {
     nn.Linear: layers.linear,
     ReversibleLinear: layers.reversible_linear,
     StackedLinear: layers.stacked_linear,
-    nn.Conv1d: layers.conv1d,
     nn.Embedding: layers.embedding,
-    nn.LayerNorm: layers.layer_norm,
-    nn.GroupNorm: layers.group_norm,
     nn.LSTM: layers.recurrent,
     nn.GRU: layers.recurrent,
 }
@@ -234,7 +231,7 @@ def _is_plain(module: Any) -> bool:
         return False
     if isinstance(module, nn.Embedding):
         return module.max_norm is None and not module.scale_grad_by_freq
-    return not isinstance(module, nn.Conv1d) or module.groups == 1
+    return True
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Hand-written per-unit gradients of layers: linear, embedding, normalisation, convolution, recurrent.
+"""Hand-written per-unit gradients of the layers of shipped methods, and of recurrent ones, which vmap can't follow.
 
 Each rule runs its layer on detached parameters and leaves the per-unit gradients in a `Collector` during the backward,
 while autograd itself computes only what flows further back.
@@ -137,70 +137,6 @@ def _record_embedding(
     if padding is not None:
         chosen[..., padding] = 0
     record_linear(collector, chosen, grad, weight, None)
-
-
-Shape = tuple[int, ...]
-
-
-def _affine(collector: Collector, x: Tensor, parameters: Parameters, shape: Shape) -> Tensor:
-    """Returns x · weight + bias, both viewed as `shape` and broadcast against one row of x."""
-    scale, shift = parameters["weight"], parameters.get("bias")
-    if shift is None:
-        output = x * scale.detach().view(shape)
-    else:
-        output = torch.addcmul(shift.detach().view(shape), x, scale.detach().view(shape))
-    return observe(collector, output, _record_affine, x, scale, shift, shape)
-
-
-def _record_affine(
-    collector: Collector, grad: Tensor, x: Tensor, scale: nn.Parameter, shift: nn.Parameter | None, shape: Shape
-) -> None:
-    if collector.wants(scale):
-        collector.keep(scale, _sum_within_units(collector, grad * x, shape))
-    if shift is not None and collector.wants(shift):
-        collector.keep(shift, _sum_within_units(collector, grad, shape))
-
-
-def _sum_within_units(collector: Collector, tensor: Tensor, shape: Shape) -> Tensor:
-    """Sums [unit · rows, …] over everything that `shape` does not have, except units."""
-    by_unit = collector.by_unit(tensor)
-    missing = by_unit.ndim - 1 - len(shape)
-    over = [1 + axis for axis in range(missing)]
-    over += [1 + missing + axis for axis, size in enumerate(shape) if size == 1]
-    return by_unit.sum(over) if over else by_unit
-
-
-def layer_norm(module: Any, parameters: Parameters, collector: Collector, x: Tensor) -> Tensor:
-    """Runs `nn.LayerNorm`."""
-    normal = functional.layer_norm(x, module.normalized_shape, None, None, module.eps)
-    return _affine(collector, normal, parameters, tuple(module.normalized_shape))
-
-
-def group_norm(module: Any, parameters: Parameters, collector: Collector, x: Tensor) -> Tensor:
-    """Runs `nn.GroupNorm`; channels are the second dimension."""
-    normal = functional.group_norm(x, module.num_groups, None, None, module.eps)
-    return _affine(collector, normal, parameters, (module.num_channels, *(1 for _ in x.shape[2:])))
-
-
-def conv1d(module: Any, parameters: Parameters, collector: Collector, x: Tensor) -> Tensor:
-    """Runs `nn.Conv1d` of one group; padding is applied first, so every padding mode is the same case."""
-    if x.ndim != 3:
-        raise UnsafeModule("Expected convolution input [unit, channel, step], got another number of dimensions.")
-    if any(padding := list(module._reversed_padding_repeated_twice)):
-        x = functional.pad(x, padding, mode=module.padding_mode.replace("zeros", "constant"))
-    weight, bias = parameters["weight"], parameters.get("bias")
-    shift = None if bias is None else bias.detach()
-    output = functional.conv1d(x, weight.detach(), shift, module.stride, 0, module.dilation)
-    return observe(collector, output, _record_conv1d, x, module, weight, bias)
-
-
-def _record_conv1d(
-    collector: Collector, grad: Tensor, x: Tensor, module: Any, weight: nn.Parameter, bias: nn.Parameter | None
-) -> None:
-    """Records a linear layer whose rows are what the kernel saw at each position."""
-    span = (module.kernel_size[0] - 1) * module.dilation[0] + 1
-    seen = x.unfold(2, span, module.stride[0])[..., :: module.dilation[0]]  # row, channel, position, tap
-    record_linear(collector, grad.transpose(1, 2), seen.transpose(1, 2).flatten(2), weight, bias)
 
 
 # --- LSTM and GRU as plain loops: torch's fused kernels show no gradients of gates, and vmap can't follow them ---

@@ -38,7 +38,7 @@ class Outer:
     def add_to(self, target: Tensor, factors: Tensor) -> None:
         right = self.input if self.input.dtype == target.dtype else self.input.double()
         if self.output.ndim == 2:
-            target.view(len(target), -1).addmm_((self.output * factors.unsqueeze(1)).t(), right)
+            target.addmm_((self.output * factors.unsqueeze(1)).t(), right)
         else:
             target.baddbmm_((self.output * factors.view(-1, 1, 1)).permute(1, 2, 0), right.transpose(0, 1))
 
@@ -80,7 +80,7 @@ class Products:
 
     def add_to(self, target: Tensor, factors: Tensor) -> None:
         scaled = self.outputs * factors.view(-1, 1, 1)
-        target.view(len(target), -1).addmm_(scaled.flatten(0, 1).t(), self.inputs.to(target).flatten(0, 1))
+        target.addmm_(scaled.flatten(0, 1).t(), self.inputs.to(target).flatten(0, 1))
 
     def without(self, broken: Tensor) -> "Products":
         return Products(_zeroed(self.outputs, broken), _zeroed(self.inputs, broken))
