@@ -42,11 +42,7 @@ def absolute_error(known: np.ndarray, drawn: np.ndarray) -> float:
 
 
 def percentage_error(known: np.ndarray, drawn: np.ndarray) -> float:
-    """Returns the mean absolute error of the median draw in percent of the truth.
-
-    A truth nearer to 0 than a thousandth of its standard deviation counts as that far: otherwise one value that
-    happens to be 0 would decide the figure.
-    """
+    """Returns the mean absolute error of the median draw in percent of the truth; 0.1 % of its deviation at least."""
     size = np.maximum(np.abs(known), max(1e-3 * float(known.std()), 1e-12))
     return float((np.abs(np.median(drawn, axis=0) - known) / size).mean() * 100)
 
@@ -68,10 +64,7 @@ def ranked_probability_score(known: np.ndarray, drawn: np.ndarray) -> float:
 
 
 def interval_coverage(known: np.ndarray, drawn: np.ndarray, level: float = 0.9) -> float:
-    """Returns the share of values within the central interval of the draws; `level` if they are distributed alike.
-
-    Ends lie at the ranks that another draw would fall between with that probability, so few draws are not blamed.
-    """
+    """Returns the share of values within the central interval of the draws; `level` if they are distributed alike."""
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0, method="weibull")
     return float(((low <= known) & (known <= high)).mean())
 

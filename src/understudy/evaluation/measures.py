@@ -35,8 +35,7 @@ def ratio(total: np.ndarray, count: np.ndarray) -> np.ndarray:
 def autocorrelations(values: np.ndarray, max_lag: int) -> np.ndarray:
     """Returns the sample autocorrelations [series, lag, channel] at lags 1 to `max_lag`, each around its own mean.
 
-    The biased estimate of Pub2Priv, App. F: pairs with a gap add nothing, the variance is that of all steps. A series
-    at rest has 0; NaN where a series has no two observed steps that far apart.
+    The biased estimate of Pub2Priv, App. F. A series at rest has 0; NaN where no two steps so far apart were observed.
     """
     centred, observed = around_mean(values)
     moves = np.where(observed, values, -np.inf).max(axis=1) > np.where(observed, values, np.inf).min(axis=1)
@@ -58,10 +57,7 @@ def run_lengths(where: np.ndarray) -> np.ndarray:
 
 
 def cell_counts(values: np.ndarray, borders: np.ndarray) -> np.ndarray:
-    """Returns how many values of each series lie in each cell, [series, cell], from [series, step].
-
-    NaN lies in no cell; the outer cells also take what is beyond them.
-    """
+    """Returns how many values [series, step] lie in each cell, [series, cell]; the outer cells take what is beyond."""
     cells = len(borders) - 1
     place = np.clip(np.searchsorted(borders, values, side="right") - 1, 0, cells - 1)
     flat = (np.arange(len(values))[:, None] * cells + place)[~np.isnan(values)]
@@ -129,8 +125,7 @@ class RankedPools:
 def confidence_interval(measured: Measured, limits: tuple[float, float]) -> tuple[float, float] | None:
     """Returns the 95 % interval of a figure, within the metric's range; None without replicates.
 
-    Bootstrap: 1.96 standard errors. The percentiles would be off for distances, which the bootstrap pushes upwards
-    where they are small. Repeats: Student's t for the mean of the trainings.
+    Bootstrap: 1.96 standard errors, since percentiles are off for small distances. Repeats: Student's t of the mean.
     """
     if measured.replicates is None or len(measured.replicates) < 2:
         return None
@@ -189,11 +184,7 @@ def mean_figure(
     otherwise: str,
     summary: Callable[[np.ndarray], float] = np.nanmean,
 ) -> Measured:
-    """Returns the mean of all figures with bootstrap replicates; `otherwise` says why there may be none at all.
-
-    Args:
-        summary: What makes one figure of all of them where the mean would hide a bad one.
-    """
+    """Returns the mean (or `summary`) of all figures with replicates; `otherwise` says why there may be none at all."""
 
     def figures(*weights: np.ndarray) -> np.ndarray:
         return np.concatenate([np.empty(0), *(aspect.figures(*weights) for aspect in aspects)])

@@ -308,14 +308,15 @@ def _score(
     number = min(len(splits), effort.repeats) if metric.trained else len(splits)
     if metric.splits is not None and metric.splits > effort.splits > 1:
         own, number = panels.splits(metric.splits, seed), metric.splits
-    parts = 2 * weight + number
+
+    def passed(done: float) -> None:
+        tick(done / (2 * weight + number))
+
     synthetic = _or_problem(lambda: _figure(metric, panels.of(panels.synthetic), effort, seed))
-    tick(weight / parts)
+    passed(weight)
     independent = _or_problem(lambda: _figure(metric, panels.of(panels.independent), effort, seed))
-    tick(2 * weight / parts)
-    holdout = _or_problem(
-        lambda: _holdout_figure(metric, own, effort, seed, lambda done: tick((2 * weight + done) / parts))
-    )
+    passed(2 * weight)
+    holdout = _or_problem(lambda: _holdout_figure(metric, own, effort, seed, lambda done: passed(2 * weight + done)))
     return _row(metric, synthetic, holdout, independent, round(time.perf_counter() - start, 3))
 
 
