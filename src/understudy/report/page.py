@@ -204,7 +204,7 @@ def standing(score: Facts) -> dict[str, Any] | None:
 
 
 def _why(score: Facts) -> str:
-    blind = "" if control_tells_apart(score) else "Says little here: the control passes for real, too."
+    blind = "Says little here: the control passes for real, too." if verdict(score) == words.BLIND else ""
     return score["synthetic"]["problem"] or blind
 
 
