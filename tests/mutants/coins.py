@@ -9,7 +9,7 @@ MUTANTS = (
     Mutant(
         name="windows of diffusion networks chosen by a known seed",
         why="with one unit more everybody else shows other windows, and an observer who knows the seed sees it",
-        file="training/fit.py",
+        file="training/loop.py",
         before="UnitWindows(examples, unit, np.random.default_rng(), config.max_windows)",
         after="UnitWindows(examples, unit, np.random.default_rng(0), config.max_windows)",
         tests=(f"{COINS}::test_which_windows_of_a_unit_are_shown_is_secret[dit]",),

@@ -170,7 +170,7 @@ def compare(
     if not 2 <= len(releases) <= MAX_RELEASES:
         raise InputError(f"Two to {MAX_RELEASES} releases are expected, got {len(releases)}.")
     recorded = _record(next(iter(releases.values())).schema.name, ", ".join(releases))  # before any figure exists
-    cards = {}
+    metrics, cards = metrics_of(["general"]) if metrics is None else metrics, {}
     for place, (name, release) in enumerate(releases.items()):
 
         def part(what: str, share: float, place: int = place) -> None:
@@ -182,7 +182,7 @@ def compare(
             real,
             holdout=holdout,
             synthetic=None if synthetic is None else synthetic[name],
-            metrics=metrics_of(["general"]) if metrics is None else metrics,
+            metrics=metrics,
             thorough=thorough,
             effort=effort,
             seed=seed,

@@ -244,8 +244,7 @@ def render_comparison(records: Mapping[str, RunRecord], *, recorded: str, chosen
 
 
 def _card(record: RunRecord) -> Facts:
-    if record.internal is None:
-        raise ValueError("Expected records with an internal half: a comparison is about scores.")
+    assert record.internal is not None  # a comparison is about scores
     card: Facts = record.internal["scorecard"]
     return card
 

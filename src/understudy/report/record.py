@@ -45,13 +45,8 @@ class RunRecord:
             body = canonical.loads(text)
         except ValueError as problem:
             raise InputError(f"{name} is damaged: JSON is expected. {again}") from problem
-        if not isinstance(body, dict) or "format" not in body:
-            raise InputError(f"{name} is not a record of a run. `understudy evaluate --record FILE` writes one.")
-        if body["format"] != FORMAT:
-            raise InputError(
-                f"{name}: a record of format {FORMAT} is expected, and it says otherwise. Use the version of "
-                f"Understudy that wrote it. {again}"
-            )
+        if not isinstance(body, dict) or body.get("format") != FORMAT:
+            raise InputError(f"{name}: a record of a run, of format {FORMAT}, is expected, and it is none. {again}")
         public, internal = body.get("public"), body.get("internal")
         if body.get("sha256") != _digest(public, internal) or not isinstance(public, dict):
             raise InputError(f"{name} is damaged: it is not as it was written. {again}")

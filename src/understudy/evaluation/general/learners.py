@@ -261,17 +261,15 @@ class _Windows:
         before, truth = np.concatenate(past, axis=1), unit[series, step]
         return cls(lags=before, truth=truth, counted=seen[series, step], naive=naive, series=series)
 
-    def forecaster(self, weights: np.ndarray) -> Callable[["_Windows"], np.ndarray]:
-        """Returns ridge regression of the change since the step before: it shrinks towards persistence."""
+    def forecast(self, other: "_Windows", weights: np.ndarray) -> np.ndarray:
+        """Forecasts `other` by ridge regression of the change since the step before: it shrinks towards persistence."""
         from sklearn.linear_model import Ridge
 
         of_row = weights[self.series] + 1e-12
         penalty = _RIDGE * of_row.sum() * self.lags.var(axis=0).mean()
         change = self.truth - self.naive["persistence"]
         learned = Ridge(alpha=max(float(penalty), 1e-12)).fit(self.lags, change, sample_weight=of_row)
-        return lambda other: np.asarray(
-            other.naive["persistence"] + learned.predict(other.lags).reshape(other.truth.shape)
-        )
+        return np.asarray(other.naive["persistence"] + learned.predict(other.lags).reshape(other.truth.shape))
 
     def error(self, forecast: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Returns the mean absolute error of each channel, series weighted."""
@@ -296,7 +294,7 @@ def _forecast_skill(comparison: Comparison, effort: Effort, seed: int) -> Measur
         raise Undefined("every series stays at rest: the naive forecast is never wrong.")
 
     def errors(side: _Windows, learned: np.ndarray, tested: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return test.error(side.forecaster(learned)(test), tested), test.error(test.naive[best], tested)
+        return test.error(side.forecast(test, learned), tested), test.error(test.naive[best], tested)
 
     drawn = [drawn_units(p.unit, effort.replicates, seed + i) for i, p in enumerate((panels[0], panels[2]))]
     found, on_real = errors(candidate, once[0], once[2]), errors(real, once[1], once[2])

@@ -46,7 +46,7 @@ from understudy.synthesizers.options import recipe_of, require_above_zero
 from understudy.synthesizers.packs import Pack
 from understudy.synthesizers.sampling import CompletionRequest, num_pooled, sample_classes, score_nodes
 from understudy.training import DPSGDConfig, Optimisation, adam
-from understudy.training.fit import fit_network, foretold
+from understudy.training.loop import fit_network, foretold
 from understudy.training.networks import load_arrays, num_parameters, to_arrays
 from understudy.training.plan import TRAINING, charged_config, noise_ratio, training_plan
 

@@ -37,7 +37,7 @@ from understudy.synthesizers.pub2priv.recipe import Recipe
 from understudy.synthesizers.sampling import sample_classes
 from understudy.training import DPSGDConfig, Optimisation, adam
 from understudy.training.batches import Batch
-from understudy.training.fit import fit_network, foretold
+from understudy.training.loop import fit_network, foretold
 from understudy.training.networks import load_arrays, to_arrays
 from understudy.training.plan import TRAINING, charged_config, training_plan
 from understudy.training.private_gradient import Loss
