@@ -46,7 +46,7 @@ class RunRecord:
         except ValueError as problem:
             raise InputError(f"{name} is damaged: JSON is expected. {again}") from problem
         if not isinstance(body, dict) or body.get("format") != FORMAT:
-            raise InputError(f"{name}: a record of a run, of format {FORMAT}, is expected, and it is none. {again}")
+            raise InputError(f"{name} is not a record of a run: format {FORMAT} is expected. {again}")
         public, internal = body.get("public"), body.get("internal")
         if body.get("sha256") != _digest(public, internal) or not isinstance(public, dict):
             raise InputError(f"{name} is damaged: it is not as it was written. {again}")
