@@ -63,9 +63,11 @@ def membership(
     }
 
 
-def _check_enough(members: Vectors, others: Vectors) -> None:
-    if min(len(members), len(others)) < _FEWEST:
-        raise InputError(f"Expected at least {_FEWEST} members and as many others, got fewer. Hold out more series.")
+def _check_enough(members: Vectors, others: Vectors, *, alike: bool = False) -> None:
+    if min(len(members), len(others)) < _FEWEST or (alike and len(members) != len(others)):
+        raise InputError(
+            f"Expected at least {_FEWEST} members and as many others, got fewer or unequal numbers. Hold more out."
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,9 +99,7 @@ class Parties:
     synthetic: Vectors
 
     def __post_init__(self) -> None:
-        _check_enough(self.members, self.others)
-        if len(self.members) != len(self.others):
-            raise InputError("Expected as many members as others, got other numbers. Leave some of them out.")
+        _check_enough(self.members, self.others, alike=True)
 
 
 def singling_out(parties: Parties, attempts: int, rng: np.random.Generator) -> Answer:

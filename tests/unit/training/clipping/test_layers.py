@@ -136,4 +136,4 @@ def test_several_rows_of_a_unit_are_averaged_before_the_clip(name: str) -> None:
 
 def test_every_hand_written_rule_is_tested_here() -> None:
     tested = {type(layer) for layer, _ in LAYERS.values()} | {nn.LSTM, nn.GRU, nn.Embedding}
-    assert tested == set(LAYER_RULES)
+    assert tested >= set(LAYER_RULES)
