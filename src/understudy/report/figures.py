@@ -288,14 +288,14 @@ def _samples(name: str, own: Sides, along: Along) -> Drawing:
     number = max(1, *(len(channel["samples"]) for _, channel in own))
     with style():
         made = Figure(figsize=(_WIDTH / 72, _HEIGHT / 72), dpi=72)
-        edges = {"left": 0.1, "right": 0.98, "bottom": 0.17, "top": 0.92, "hspace": 0.4, "wspace": 0.08}
+        edges = {"left": 0.1, "right": 0.98, "bottom": 0.17, "top": 0.92, "hspace": 0.4, "wspace": 0.18}
         grid = made.subplots(number, len(own), sharex=True, sharey="row", squeeze=False, gridspec_kw=edges)
         for column, (side, channel) in enumerate(own):
             for row, axes in enumerate(grid[:, column]):
                 tidy(axes)
                 axes.grid(visible=False)
                 axes.yaxis.set_major_locator(MaxNLocator(2))
-                axes.tick_params(labelsize=10.5)
+                axes.tick_params(labelsize=10)
                 if row < len(channel["samples"]):
                     _line(axes, side, along.places, _floats(channel["samples"][row]), 0.9, dashed=False)
             grid[0, column].set_title(side, fontsize=11, color=_COLOURS[side], loc="left")
