@@ -43,7 +43,7 @@ from understudy.synthesizers.vflgan_ts.partition import encoding_of, joined, num
 from understudy.synthesizers.vflgan_ts.protocol import RunConfig, converse
 from understudy.synthesizers.vflgan_ts.published import Aggregator, Party, Rows, generate
 from understudy.synthesizers.vflgan_ts.recipe import DEFAULT, LATENT, MODES, PAPER, SCALES, Mode, Recipe, Scale
-from understudy.training.fit import foretold
+from understudy.training.loop import foretold
 from understudy.training.networks import load_arrays, to_arrays
 from understudy.training.plan import TRAINING, DPSGDConfig, training_plan
 
