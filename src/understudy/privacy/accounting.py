@@ -274,6 +274,9 @@ def _is_hopeless(parts: tuple[Event, ...], renyi: float, delta: float) -> bool:
     windowed = [event for event in parts if isinstance(event, MixtureOfGaussians)]
     if not windowed:
         return renyi > _HOPELESS
+    others = tuple(event for event in parts if not isinstance(event, MixtureOfGaussians))
+    if _renyi_route(others, delta) > _HOPELESS:
+        return True
     shifts = [event.max_windows * event.sampling_rate / event.noise_multiplier for event in windowed]
     mean_mu = math.sqrt(sum(event.iterations * shift**2 for event, shift in zip(windowed, shifts, strict=True)))
     return gaussian_epsilon(mean_mu, delta) > _HOPELESS
