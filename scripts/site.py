@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-from jupyter_client.manager import AsyncKernelManager
+from jupyter_client.manager import KernelManager
 from nbclient import NotebookClient
 from nbconvert import MarkdownExporter
 
@@ -72,9 +72,12 @@ def executed(path: Path, book: Any, folder: Path) -> tuple[str, dict[str, bytes]
     folder.mkdir(parents=True)
     os.environ["UNDERSTUDY_HOME"] = str(folder / ".understudy")  # keys and register of this run; the kernel inherits it
     with tempfile.TemporaryDirectory() as sockets:  # not a port that others on this machine could reach
-        manager = AsyncKernelManager(kernel_name="python3", transport="ipc", ip=f"{sockets}/kernel")
+        manager = KernelManager(kernel_name="python3", transport="ipc", ip=f"{sockets}/kernel")
         place = {"metadata": {"path": folder}}
-        NotebookClient(book, km=manager, timeout=PATIENCE, startup_timeout=PATIENCE, resources=place).execute()
+        try:
+            NotebookClient(book, km=manager, timeout=PATIENCE, startup_timeout=PATIENCE, resources=place).execute()
+        finally:
+            manager.shutdown_kernel(now=True)
     if any(out.get("name") == "stderr" for cell in book.cells for out in cell.get("outputs", ())):
         raise SystemExit(f"{path.relative_to(ROOT)}: a cell writes to stderr.")
     text, resources = MarkdownExporter().from_notebook_node(book, {"unique_key": path.stem})
