@@ -94,8 +94,18 @@ print(us.methods())
 us.plan(homes.schema, epsilon=1, method="dit")
 
 # %% read_panel
-homes.to_pandas().to_csv("homes.csv", index=False)
-us.read_panel("homes.csv", homes.schema)
+frame = homes.to_pandas()  # or a file, a folder, a database
+schema = us.Schema.draft(frame, unit="household", time="timestamp").with_facts(
+    population=200,
+    frequency="1h",
+    start="2024-03-04",
+    steps=168,
+    min_steps=120,
+    bounds={"load_kw": (0, 20), "solar_kw": (0, 8)},
+    categories={"tariff": ["flat", "night", "dynamic"]},
+    budget=3.0,
+)
+us.read_panel(frame, schema)  # checks everything that the schema declares
 
 # %% simulate_households
 us.simulate_households(1_000, seed=1)  # invented, public, and with a schema: for trying things out
