@@ -159,8 +159,8 @@ def test_a_choice_that_the_ledger_cannot_pay_is_refused_and_leaves_nothing(relea
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (["first"], 2, "Two to 6"),
-        (["first", "first"], 2, "names of their own"),
+        (["first", "--report", "new.html"], 2, "wo to"),
+        (["first", "first", "--report", "new.html"], 2, "names of their own"),
         (["first", "second"], 2, "--report or --select"),
         (["first", "second", "--select"], 2, "are expected"),
         (["first", "second", "--report", "new.html", "--epsilon", "1"], 2, "apply only with --select"),
