@@ -8,11 +8,12 @@ import pytest
 from tests.unit.privacy.conftest import gaussian_plan, make_schema
 from understudy.errors import CertificateError, InputError
 from understudy.privacy import keys
-from understudy.privacy.accounting import check_workload
+from understudy.privacy.accounting import check_workload, epsilon
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.certificate import MAX_BYTES, MAX_PARTIES, Certificate, issue, recompute, sign, verify
 from understudy.privacy.events import (
     DiscreteGaussian,
+    Gaussian,
     MixtureOfGaussians,
     PureDP,
     SubsampledGaussian,
@@ -145,3 +146,11 @@ def test_what_verify_would_refuse_is_not_charged(event):
 def test_runs_as_people_make_them_are_not_refused(event):
     """Negative control: training of a million iterations, or two days of windows, stays below the bound."""
     check_workload([event])
+
+
+def test_gaussians_alone_are_accepted_however_little_their_noise_because_their_account_is_a_formula() -> None:
+    events = [Gaussian(0.01, 10**6), Gaussian(3.0)]
+    assert calls_of(lambda: check_workload(events)) < MOST_CALLS
+    assert calls_of(lambda: epsilon(events, 1e-6)) < MOST_CALLS
+    with pytest.raises(InputError, match="more noise"):
+        check_workload([*events, PureDP(0.1)])
