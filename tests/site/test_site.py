@@ -15,6 +15,7 @@ from urllib.parse import unquote, urljoin, urlparse
 import nbformat
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from jupyter_client.manager import start_new_kernel
 from nbclient.exceptions import CellExecutionError
 from playwright.sync_api import Browser, sync_playwright
 
@@ -104,6 +105,23 @@ def test_a_notebook_that_fails_or_warns_ends_the_build(tmp_path: Path) -> None:
         path = ROOT / "docs" / "notebooks" / "none.ipynb"
         with pytest.raises((CellExecutionError, SystemExit)):
             executed(path, book, tmp_path / str(len(cell)))
+
+
+def test_a_bar_moves_below_the_cell_of_a_notebook_and_is_gone_at_the_end(tmp_path: Path) -> None:
+    manager, client = start_new_kernel(kernel_name="python3", cwd=str(tmp_path))
+    client.execute(
+        "from understudy.api.progress import shown\nimport time\n"
+        "with shown(True) as report:\n"
+        "    for step in range(4):\n        report('learning <fast>', step / 4); time.sleep(0.3)"
+    )
+    told: list[str] = []
+    while (message := client.get_iopub_msg(timeout=60))["content"].get("execution_state") != "idle":
+        told.append(message["content"].get("data", {}).get("text/html", "none"))
+    manager.shutdown_kernel(now=True)
+    bars = [text for text in told if "<progress" in text]
+    assert len(bars) >= 3
+    assert all("learning &lt;fast&gt;" in bar for bar in bars)
+    assert [text for text in told if text != "none"][-1] == ""
 
 
 def test_the_search_finds_a_term_of_the_field(address: str, browser: Browser) -> None:

@@ -5,13 +5,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib.util import find_spec
+from html import escape
 
 from rich.console import Console
 
 Progress = Callable[[str, float], None]  # (what is being done, share of the work done); public facts only
 Shown = bool | Progress  # whether a bar is shown, or what takes each report
 LINE_SECONDS = 10.0
+_NOTEBOOK_SECONDS = 0.2  # between two pictures of a bar in a notebook
 _LEAST_SHARE = 0.01  # before that, the work done says nothing about the rest
 
 
@@ -23,11 +24,11 @@ def shown(progress: Shown, console: Console | None = None, *, lines: bool = Fals
         lines: Whether a line is printed now and then where neither is at hand.
     """
     console = console or Console(stderr=True)
-    watched = console.is_terminal or (console.is_jupyter and find_spec("ipywidgets"))
+    notebook = console.is_jupyter and not console.is_terminal
     if callable(progress):
         yield progress
-    elif progress and (watched or lines):
-        with (bar if watched else progress_lines)(console) as report:
+    elif progress and (console.is_terminal or notebook or lines):
+        with notebook_bar() if notebook else (bar if console.is_terminal else progress_lines)(console) as report:
             yield report
     else:
         yield lambda stage, share: None
@@ -78,6 +79,27 @@ def bar(console: Console) -> Iterator[Progress]:
             shown.update(task, description=stage, completed=share)
 
         yield report
+
+
+@contextmanager
+def notebook_bar() -> Iterator[Progress]:
+    """Yields a callback that moves a bar below a notebook's cell; it needs no widgets and leaves nothing behind."""
+    from IPython.display import HTML, display
+
+    pace, drawn = Pace(), 0.0
+    handle = display(HTML(""), display_id=True)
+
+    def report(stage: str, share: float) -> None:
+        nonlocal drawn
+        pace.report(stage, share)
+        if time.monotonic() - drawn > _NOTEBOOK_SECONDS:
+            drawn = time.monotonic()
+            handle.update(HTML(f'<progress max="1" value="{share:.3f}"></progress> {escape(stage)} {pace.left}'))
+
+    try:
+        yield report
+    finally:
+        handle.update(HTML(""))
 
 
 @contextmanager

@@ -22,8 +22,9 @@ def sentence(epsilon: float, delta: float, relation: str) -> str:
     even, rare = posterior(0.5, epsilon), posterior(0.01, epsilon)
     told = "is in the data" if relation == "added or removed" else "has the values it has"
     return (
-        f"An observer who thinks it as likely as not that one unit {told}, and who sees the release and knows everything "
-        f"else, can be at most {_percent(even)} sure afterwards. A suspicion of 1 % grows to at most {_percent(rare)}. "
+        f"An observer who thinks it as likely as not that one unit {told}, and who sees the release and knows "
+        f"everything else, can be at most {_percent(even)} sure afterwards. A suspicion of 1 % grows to at most "
+        f"{_percent(rare)}. "
         f"Both hold but for a chance of {at_most(delta, 2)}, which is 1 in {1 / delta:,.0f}."
     )
 
