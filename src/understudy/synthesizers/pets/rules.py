@@ -3,7 +3,7 @@
 Nothing here looks at private data. Parts have amplitude about 1; level and scale are set at the end.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -17,29 +17,38 @@ _DECLARED_SEASON = 0.5  # share of series with the season of the declared calend
 _MIN_SEASON_STEPS, _MIN_NOISE_STEPS, _MIN_CHANGE_STEPS = 24, 33, 16  # shorter series have no such part
 # Means, deviations and bounds of series in working scale with levels "spread".
 MAX_MEAN, DEVIATIONS, BOUND = 2.0, (0.1, 1.5), 4.0
-_SPREAD = 4.0  # of the height of local changes
 GENERAL_STEPS = 128  # of the series that the general pack is trained on
 
 
 class Change(NamedTuple):
-    """A local change: how many steps it rises, stays and falls, the share of it that lasts, and how often it comes."""
+    """One kind of local change; its height is sign · (0.8 + |N(0, spread²)|), its weight how often it occurs."""
 
-    rise: str
-    plateau: str
-    fall: str
-    lasting: tuple[float, float]
-    up: int
-    down: int
+    course: str
+    sign: int
+    weight: int
+    spread: float = 2.0
 
 
 CHANGES: Mapping[str, Change] = {
-    "spike": Change("one", "none", "one", (0, 0), up=15, down=13),
-    "step": Change("ten", "none", "ten", (0.67, 1), up=10, down=10),
-    "wide spike": Change("wide", "wide", "wide", (0, 0), up=4, down=2),
-    "hump": Change("slow", "none", "slow", (0, 0), up=2, down=2),
-    "fast, slow": Change("few", "none", "slow", (0, 0), up=2, down=2),
-    "slow, fast": Change("slow", "none", "few", (0, 0), up=2, down=2),
-    "spike and shift": Change("one", "none", "one", (-0.6, 0.6), up=2, down=2),
+    "spike up": Change("spike", 1, 12, 6.0),
+    "spike down": Change("spike", -1, 10, 6.0),
+    "step up": Change("step", 1, 10),
+    "step down": Change("step", -1, 10),
+    "spikes up": Change("spikes", 1, 3, 6.0),
+    "spikes down": Change("spikes", -1, 3, 6.0),
+    "shake": Change("shake", 1, 2),
+    "hump up": Change("hump", 1, 2),
+    "hump down": Change("hump", -1, 2),
+    "fast rise, slow fall": Change("fast, slow", 1, 2),
+    "slow rise, fast fall": Change("slow, fast", 1, 2),
+    "fast fall, slow rise": Change("fast, slow", -1, 2),
+    "slow fall, fast rise": Change("slow, fast", -1, 2),
+    "spike up, then higher": Change("spike, same side", 1, 1),
+    "spike up, then lower": Change("spike, other side", 1, 1),
+    "spike down, then lower": Change("spike, same side", -1, 1),
+    "spike down, then higher": Change("spike, other side", -1, 1),
+    "wide spike up": Change("wide spike", 1, 2, 6.0),
+    "wide spike down": Change("wide spike", -1, 2, 6.0),
 }
 
 
@@ -52,7 +61,7 @@ class Rules:
     bends: tuple[str, ...]  # curves that a rising or falling trend may follow
     noisy: float  # probability of visible noise
     plain_noise: bool  # whether it is always independent from step to step
-    changes: tuple[str, ...]  # of `CHANGES`
+    changes: Mapping[str, float]  # weights of local changes
 
 
 Preset = Literal["rich", "pets"]
@@ -60,10 +69,10 @@ PRESETS: Mapping[Preset, Rules] = {
     "rich": Rules(
         waves=(0.7, 0.25, 0.02, 0.03),
         trends=(0.3, 0.3, 0.3, 0.1),
-        bends=("square", "linear", "late"),
+        bends=("square", "quarter-sine", "linear", "late"),
         noisy=0.2,
         plain_noise=False,
-        changes=tuple(CHANGES),
+        changes={name: change.weight for name, change in CHANGES.items()},
     ),
     "pets": Rules(
         waves=(0.25, 0.25, 0.25, 0.25),
@@ -71,7 +80,7 @@ PRESETS: Mapping[Preset, Rules] = {
         bends=("linear", "exponential"),
         noisy=1.0,
         plain_noise=True,
-        changes=("spike", "step"),
+        changes={"spike up": 1, "spike down": 1, "step up": 1, "step down": 1},
     ),
 }
 
@@ -81,7 +90,7 @@ class RuleBased:
     """Generates series as trend + season + local changes + noise (Eq. 2).
 
     Attributes:
-        preset: "rich" draws from a pool after ChatTS, "pets" from the paper's simpler one.
+        preset: "rich" draws from the whole pool of ChatTS, "pets" from the paper's simpler one.
         levels: "standard" leaves every channel at mean 0 and deviation 1; "spread" draws both from wide ranges; an
             array [row, channel, 2] of means and deviations of public series has rows drawn from it.
         season: Steps of the calendar's own season, such as 24 for hours; None as published.
@@ -136,19 +145,20 @@ def draw_waves(
     num_series: int, num_steps: int, rules: Rules, rng: np.random.Generator, season: int | None = None
 ) -> np.ndarray:
     """Return seasonal parts, zero where there is none; with a `season` half of the series have that period."""
-    parts = np.zeros((num_series, num_steps))
     if num_steps < _MIN_SEASON_STEPS:
-        return parts
+        return np.zeros((num_series, num_steps))
     period = draw_periods(num_series, num_steps, rng)
     kind = rng.choice(len(WAVES), num_series, p=rules.waves)
     if season is not None:
-        shapes = np.array(rules.waves[1:]) / sum(rules.waves[1:])
+        shapes = np.array(rules.waves) * (np.arange(len(WAVES)) > 0)
         declared = rng.random(num_series) < _DECLARED_SEASON
         period = np.where(declared, float(season), period)
-        kind = np.where(declared, rng.choice(np.arange(1, len(WAVES)), num_series, p=shapes), kind)
-    for code in range(1, len(WAVES)):
+        kind = np.where(declared, rng.choice(len(WAVES), num_series, p=shapes / shapes.sum()), kind)
+    parts = np.zeros((num_series, num_steps))
+    for code, name in enumerate(WAVES):
         chosen = np.flatnonzero(kind == code)
-        parts[chosen] = wave(WAVES[code], period[chosen], num_steps, rng)
+        if name != "none" and len(chosen):
+            parts[chosen] = wave(name, period[chosen], num_steps, rng)
     height = np.ptp(parts, axis=1, keepdims=True)
     parts *= rng.uniform(1, 2, (num_series, 1)) / np.where(height > 0, height, 1.0)
     return parts - parts.mean(axis=1, keepdims=True)
@@ -182,55 +192,110 @@ def wave(name: str, period: np.ndarray, num_steps: int, rng: np.random.Generator
 def draw_trends(num_series: int, num_steps: int, rules: Rules, rng: np.random.Generator) -> np.ndarray:
     """Return trends: falling, rising, steady, or with up to three turning points joined by a monotone cubic."""
     x = np.linspace(0, 1, num_steps)
-    curves = {"square": x**2, "linear": x, "late": 1 - (1 - x) ** 2, "exponential": np.expm1(3 * x) / np.expm1(3)}
+    curves = {
+        "square": x**2,
+        "quarter-sine": np.sin(np.pi * x / 2),
+        "linear": x,
+        "late": 1 - (1 - x) ** 2,
+        "exponential": np.expm1(3 * x) / np.expm1(3),
+    }
     bends = np.stack([curves[name] for name in rules.bends])[rng.integers(len(rules.bends), size=num_series)]
     kind = rng.choice(len(TRENDS), num_series, p=rules.trends)
     parts = np.select([kind == 0, kind == 1], [-1.0, 1.0], 0.0)[:, None] * bends
     for row in np.flatnonzero(kind == TRENDS.index("turns")):
-        turns = rng.choice([0.25, 0.4, 0.55, 0.7], rng.integers(0, 4), replace=False)
-        places = np.sort([0.0, *turns, 1.0])
-        parts[row] = PchipInterpolator(places, rng.uniform(-1, 1, len(places)))(x)
+        turns = [0.0]
+        for place in np.sort(rng.uniform(0, 1, rng.integers(0, 4))):
+            if turns[-1] + 1 / 8 <= place <= 1 - 1 / 8:
+                turns.append(float(place))
+        parts[row] = PchipInterpolator([*turns, 1.0], rng.uniform(-1, 1, len(turns) + 1))(x)
     return parts * rng.uniform(0.8, 3, (num_series, 1))
 
 
-def add_changes(series: np.ndarray, names: Sequence[str], rng: np.random.Generator) -> None:
+def add_changes(series: np.ndarray, weights: Mapping[str, float], rng: np.random.Generator) -> None:
     """Add up to three local changes to each of series [series, step], in place, well apart from each other."""
     num_steps = series.shape[1]
     if num_steps < _MIN_CHANGE_STEPS:
         return
-    lengths = {
-        "none": (0, 0), "one": (1, 1), "few": (1, 3), "ten": (1, min(10, num_steps // 4)),
-        "wide": (2, max(num_steps // 32, 4)), "slow": (max(num_steps // 16, 4), max(num_steps // 6, 5)),
-    }  # fmt: skip
-    pool = [(CHANGES[name], sign) for name in names for sign in (1, -1)]
-    weights = np.array([change.up if sign > 0 else change.down for change, sign in pool])
-    for row, count in zip(series, rng.integers(0, MAX_CHANGES + 1, len(series)), strict=True):
+    chances = np.array(list(weights.values())) / sum(weights.values())
+    counts = rng.integers(0, MAX_CHANGES + 1, len(series))
+    for row, count in zip(series, counts, strict=True):
         free_from = 0
-        for change, sign in (pool[place] for place in rng.choice(len(pool), count, p=weights / weights.sum())):
-            turns = [rng.integers(*lengths[part], endpoint=True) for part in (change.rise, change.plateau, change.fall)]
-            ends, level = np.cumsum([0, *turns]), rng.uniform(*change.lasting)
-            course = np.interp(np.arange(1, ends[-1] + 1), ends, [0, 1, 1, level])
+        for name in rng.choice(list(weights), count, p=chances):
+            change = CHANGES[name]
+            course, level = _course(change.course, num_steps, rng)
             latest = num_steps - len(course)
             if free_from >= latest:
                 break
             begin = int(rng.integers(free_from, latest))
-            height = sign * (0.8 + abs(rng.normal(0, _SPREAD)))
+            height = change.sign * (0.8 + abs(rng.normal(0, change.spread)))
             row[begin : begin + len(course)] += height * course
             row[begin + len(course) :] += height * level
             free_from = begin + len(course) + max(num_steps // 8, len(course), 20)
 
 
+def _course(kind: str, num_steps: int, rng: np.random.Generator) -> tuple[np.ndarray, float]:
+    """Return the course of a local change of height 1, and the level that it leaves behind."""
+
+    def between(low: int, high: int) -> int:
+        return int(rng.integers(low, high + 1))
+
+    def spike() -> np.ndarray:
+        rise, fall = (1 if rng.random() < 0.96 else between(2, 3) for _ in range(2))
+        return _ramp(rise, fall)
+
+    def slow() -> int:
+        return between(max(num_steps // 16, 4), max(num_steps // 6, 5))
+
+    level = 0.0
+    if kind == "spike":
+        course = spike()
+    elif kind == "spikes":  # two to five in a row, of different height
+        single = [rng.uniform(0.5, 1) * spike() for _ in range(between(2, 5))]
+        gap = np.zeros(between(1, max(num_steps // 64, 2)))
+        course = np.concatenate([part for one in single for part in (one, gap)])[: num_steps // 2]
+    elif kind == "wide spike":
+        widest = max(num_steps // 32, 4)
+        course = _ramp(between(3, widest), between(3, widest), between(0, widest - 1))
+    elif kind == "step":  # a new level, reached in one to ten steps; half of them go back by up to a third
+        rise = between(1, min(10, num_steps // 4))
+        back = rng.uniform(0, 1 / 3) if rng.random() < 0.5 else 0.0
+        ramp, level = np.arange(1, rise + 1) / rise, 1 - back
+        course = np.concatenate([ramp, 1 - back * ramp])
+    elif kind == "shake":
+        longest = min(max(int(0.15 * num_steps), 16), num_steps // 2)
+        course = rng.uniform(-1, 1, between(min(8, longest), longest))
+    elif kind == "hump":
+        course = np.sin(np.pi * np.linspace(0, 1, slow()))
+    elif kind == "fast, slow":
+        course = _ramp(between(1, 3), slow())
+    elif kind == "slow, fast":
+        course = _ramp(slow(), between(1, 3))
+    else:  # a spike that leaves a lasting shift to its own or to the other side
+        level = (1 if kind == "spike, same side" else -1) * rng.uniform(0.2, 0.6)
+        course = np.array([1.0, level])
+    return course, level
+
+
+def _ramp(rise: int, fall: int, plateau: int = 0) -> np.ndarray:
+    """0 → 1 in `rise` steps, 1 for `plateau` further steps, back to 0 in `fall` steps."""
+    return np.concatenate([np.arange(1, rise + 1) / rise, np.ones(plateau), 1 - np.arange(1, fall + 1) / fall])
+
+
 def draw_noise(flat: np.ndarray, num_steps: int, rules: Rules, rng: np.random.Generator) -> np.ndarray:
-    """Return noise; where `flat` [series] says that a series has no season, half of it is irregular movement."""
+    """Return noise; where `flat` [series] says that a series has no season, half of it is a sum of sinusoids."""
     num_series = len(flat)
     white = rng.standard_normal((num_series, num_steps))
     if num_steps < _MIN_NOISE_STEPS:
         return np.zeros_like(white)
     noisy = rng.random(num_series) < rules.noisy
-    scale = np.where(noisy, rng.uniform(0.003, 0.6, num_series), rng.uniform(0, 0.001, num_series))
+    loud = rng.uniform(0.03, 0.15, num_series) * rng.uniform(0.1, 5, num_series)
+    scale = np.where(noisy, loud, rng.uniform(0, 0.001, num_series))
     rough = noisy & flat & (rng.random(num_series) < 0.5) & (not rules.plain_noise)
     noise = scale[:, None] * white
-    noise[rough] += 0.2 * standardised(coloured_noise(int(rough.sum()), num_steps, rng))
+    strength = rng.random((rough.sum(), num_steps // 2 + 1))  # sinusoids of every frequency
+    strength[:, 0] = 0.0
+    waves = np.fft.irfft(strength * np.exp(1j * rng.uniform(0, 2 * np.pi, strength.shape)), num_steps, axis=1)
+    noise[rough] = 0.2 * waves / waves.std(axis=1, keepdims=True) + 0.03 * white[rough]
     return noise
 
 
@@ -258,10 +323,8 @@ def standardised(series: np.ndarray) -> np.ndarray:
 def spread(series: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Give each channel of standardised series a mean and a deviation drawn from wide public ranges."""
     shape = (len(series), 1, series.shape[2])
-    wide = (
-        rng.uniform(-MAX_MEAN, MAX_MEAN, shape)
-        + np.exp(rng.uniform(np.log(DEVIATIONS[0]), np.log(DEVIATIONS[1]), shape)) * series
-    )
+    low, high = np.log(DEVIATIONS)
+    wide = rng.uniform(-MAX_MEAN, MAX_MEAN, shape) + np.exp(rng.uniform(low, high, shape)) * series
     return wide.clip(-BOUND, BOUND)
 
 
