@@ -20,7 +20,7 @@ def clinic(tmp_path_factory: pytest.TempPathFactory) -> Clinic:
 def released(clinic: Clinic, understudy_home: Path, monkeypatch: pytest.MonkeyPatch) -> Clinic:
     """The clinic with releases `first` and `second`; metrics that take no time."""
     monkeypatch.setenv("UNDERSTUDY_HOME", str(clinic.folder / "home"))
-    monkeypatch.setattr("understudy.evaluation.metric.metrics_of", lambda names=(): METRICS)
+    monkeypatch.setattr("understudy.api.scoring.metrics_of", lambda names=(): METRICS)
     if not (clinic.folder / "record.json").exists():
         for name, epsilon in (("first", "0.5"), ("second", "0.2")):
             assert run(*clinic.synth(epsilon=epsilon, out=clinic.folder / name)).code == 0
